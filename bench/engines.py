@@ -2,7 +2,12 @@
 
 All run in one process against the same rows; rounds alternate, after one that is not counted (on Spark, after four).
 CPU seconds are those of this process, of all below it, and of the server: a busy machine changes them less than it
-changes the clock. Privet's have planning, noise, intervals, certificate and debit in them.
+changes the clock. Privet's have noise, intervals, certificate and debit in them, and planning where a question is
+asked for the first time: in the round that is not counted.
+
+A run of all takes long, so it can be done in parts. BENCH_ENGINES: some of duckdb, postgres, spark, polars and tumult.
+BENCH_SIZES: some of the sizes of tables. BENCH_ROUNDS: how many rounds count. BENCH_QUESTIONS: numbers of questions,
+from 1 on. With all of them: BENCH_ENGINES=postgres BENCH_SIZES=10000000 BENCH_ROUNDS=2 BENCH_QUESTIONS=6,7.
 """
 
 from __future__ import annotations
@@ -10,7 +15,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -149,31 +154,38 @@ def measured(place: Place, rows: int, rounds: int, questions: Sequence[Question]
         ]  # fmt: skip
 
 
+def _chosen(name: str, default: Iterable[object]) -> list[str]:
+    return os.environ.get(name, ",".join(map(str, default))).split(",")
+
+
 def main() -> None:
     console = Console(width=150, highlight=False)
-    only = os.environ.get("BENCH_ENGINES", ",".join([*PLACES, "polars", "tumult"])).split(",")
-    titles = "engine", "rows", "question", "Privet", "plain", "capped by hand", "to plain", "to capped"
+    only = _chosen("BENCH_ENGINES", [*PLACES, "polars", "tumult"])
+    sizes = [*map(int, _chosen("BENCH_SIZES", ROUNDS))]
+    asked = [QUESTIONS[int(number) - 1] for number in _chosen("BENCH_QUESTIONS", range(1, len(QUESTIONS) + 1))]
     for name in (name for name in PLACES if name in only):
-        table = Table(*titles, title=f"{name}: CPU seconds (wall); aims {PLAIN_LIMIT} and {CAPPED_LIMIT}", box=None)
+        print(f"{name}: CPU seconds (wall); aims {PLAIN_LIMIT} and {CAPPED_LIMIT}\n")
+        print("| engine | rows | question | Privet | plain | capped by hand | to plain | to capped |")
+        print("|---|---|---|---|---|---|---|---|", flush=True)
         with PLACES[name]() as place:
             for _ in range(WARM_UP.get(name, 0)):
-                list(measured(place, min(SIZES[name]), 0))
-            for rows in SIZES[name]:
-                for line in measured(place, rows, ROUNDS[rows]):
-                    table.add_row(*line)
-        console.print(table)
+                list(measured(place, min(SIZES[name]), 0, asked))
+            for rows in (rows for rows in SIZES[name] if rows in sizes):
+                rounds = int(os.environ.get("BENCH_ROUNDS", ROUNDS[rows]))
+                for line in measured(place, rows, rounds, asked):
+                    print(f"| {' | '.join(line)} |", flush=True)  # at once: a run that is ended has what it measured
     if "polars" in only:
         _polars(console)
     if "tumult" in only:
-        _tumult(console)
+        _tumult(console, sizes)
 
 
-def _tumult(console: Console) -> None:
+def _tumult(console: Console, sizes: Sequence[int]) -> None:
     """Tumult in its own environment, and Privet on DuckDB and on Spark, asked as in `./dev bench tables`."""
     titles = "rows", "library", "wall seconds", "CPU seconds", "peak MB", "wall, to Privet", "CPU", "memory"
     table = Table(*titles, title=f"\nTumult, person, at most {CAP} rows", box=None)
     requirement, script = LIBRARIES["Tumult"]
-    for rows in (10**6, 10**7):
+    for rows in sizes:
         path, first = people.file(rows), None
         contenders: dict[str, tuple[str | None, str, dict[str, str]]] = {"Privet": (None, PRIVET, {})}
         if "spark" in PLACES:

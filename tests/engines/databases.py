@@ -87,18 +87,25 @@ def number(text: str | None) -> Any:
 
 
 class InDuckDB(Database):
+    together = 24
+
     def __init__(self) -> None:
         self.dialect = DuckDBDialect()
         self.connection = duckdb.connect(config={"threads": 1})
         self.connection.execute("SET disabled_optimizers = 'statistics_propagation'")
 
     def texts(self, made: Sequence[Any]) -> list[list[str | None]]:
-        ((layers, sql, types, rows),) = made
-        typed = ", ".join(f"v[{i + 1}]::{type_} AS x{i}" for i, type_ in enumerate(types))
-        layers.source = f"(SELECT v[{len(types) + 1}] AS i, {typed} FROM (SELECT unnest($1::HUGEINT[][]) AS v))"
-        given = [[*row, i] for i, row in enumerate(rows)]
-        found = self.connection.execute(f"{layers.select(['i', f'({sql})::VARCHAR'])} ORDER BY i", [given]).fetchall()
-        return [[value for _, value in found]]
+        selects, bound = [], []
+        for k, (layers, sql, types, rows) in enumerate(made):
+            typed = ", ".join(f"v[{i + 1}]::{type_} AS x{i}" for i, type_ in enumerate(types))
+            each = f"(SELECT unnest(${k + 1}::HUGEINT[][]) AS v)"
+            layers.source = f"(SELECT v[{len(types) + 1}] AS i, {typed} FROM {each})"
+            selects.append(layers.select([f"{k} AS k", "i", f"({sql})::VARCHAR"]))
+            bound.append([[*row, i] for i, row in enumerate(rows)])
+        found: list[list[str | None]] = [[] for _ in made]
+        for k, _, value in self.connection.execute(f"{' UNION ALL '.join(selects)} ORDER BY 1, 2", bound).fetchall():
+            found[k].append(value)
+        return found
 
 
 class InPostgres(Database):

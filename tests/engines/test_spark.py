@@ -19,7 +19,7 @@ import pytest
 from tests import exactly
 from tests.engines.canaries import COLUMNS, MARKS, NUMBER, ask_everything, rows
 from tests.relay import relayed
-from tests.spark import SparkServer
+from tests.spark import QUICK, SparkServer
 
 import privet as pv
 from privet.engines.spark import addresses, sessions
@@ -464,7 +464,7 @@ def test_a_spark_of_this_process(java: None, tmp_path: Path) -> None:
     pq.write_table(pa.table({"age": [1, 2, 3, 4]}), tmp_path / "people.parquet.new")
     settings = {"spark.master": "local[1]", "spark.sql.shuffle.partitions": "1", "spark.driver.host": "127.0.0.1"}
     settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.sql.warehouse.dir": f"{tmp_path}/warehouse"}
-    settings |= {"spark.driver.extraJavaOptions": f"-Dderby.system.home={tmp_path} -XX:TieredStopAtLevel=1"}
+    settings |= {"spark.driver.extraJavaOptions": " ".join([f"-Dderby.system.home={tmp_path}", *QUICK])}
     (tmp_path / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
     code = STARTED + CLASSIC.replace("ROWS", ROWS)
     ran = _python(code, tmp_path, str(tmp_path / "people.parquet"), SPARK_CONF_DIR=str(tmp_path))

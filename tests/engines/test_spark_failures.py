@@ -5,7 +5,9 @@ Each is one constant error, what was paid stays paid, and the next question work
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import signal
 import threading
@@ -84,16 +86,50 @@ def asking(session: pv.Session, table: Table, least: int = 0) -> list[Any]:
     return list(session.release(query, epsilon=10**5).values("n"))
 
 
-def tasks(server: SparkServer, start: int = 0) -> int:
-    """How many tasks have begun since then, says the log."""
-    return server.log.read_bytes()[start:].count(b"Starting task ")
+class Watch:
+    """What Spark runs for the next question of a session, by its tag: other tests use the same server."""
 
+    def __init__(self, server: SparkServer, session: pv.Session) -> None:
+        (self.events,), self.log = server.events.iterdir(), server.log
+        self.start_of_events, self.start_of_log = self.events.stat().st_size, self.log.stat().st_size
+        self.tag = "none yet"
+        engine: Any = session.dataset.engine
+        rows = engine._rows
 
-def rest(server: SparkServer) -> bool:
-    """Whether Spark starts no more tasks: what was running has ended."""
-    before = tasks(server)
-    time.sleep(2)
-    return tasks(server) == before
+        def noted(of: Any, sql: str, context: Any, tag: str) -> Any:
+            self.tag, engine._rows = tag, rows
+            return rows(of, sql, context, tag)
+
+        engine._rows = noted
+
+    def _said(self, what: str, stages: set[int]) -> set[int]:
+        """The stages, of these, of which the log says that."""
+        log = self.log.read_bytes()[self.start_of_log :].decode()
+        return stages & {int(stage) for stage in re.findall(rf"{what} (\d+)\.", log)}
+
+    def _jobs(self) -> tuple[dict[int, str], set[int]]:
+        """How each job ended, or an empty text; and the stages of all jobs."""
+        ends, stages = dict[int, str](), set[int]()
+        for line in self.events.read_bytes()[self.start_of_events :].splitlines(keepends=True):
+            if line.startswith(b'{"Event":"SparkListenerJob') and line.endswith(b"}\n"):
+                event = json.loads(line)
+                job = event["Job ID"]
+                if job in ends:
+                    ends[job] = event["Job Result"]["Result"]
+                elif self.tag in event.get("Properties", {}).get("spark.job.tags", ""):
+                    ends[job] = ""
+                    stages |= {*event["Stage IDs"]}
+        return ends, stages
+
+    def works(self) -> bool:
+        """Whether a task has begun."""
+        return bool(self._said("Starting task .* in stage", self._jobs()[1]))
+
+    def stopped(self) -> bool:
+        """Whether what had begun was ended before it was done, and no task of it is running any more."""
+        ends, stages = self._jobs()
+        begun, done = self._said("Adding task set", stages), self._said("Removed TaskSet", stages)
+        return begun == done and "" not in ends.values() and (not ends or "JobFailed" in ends.values())
 
 
 @contextmanager
@@ -103,15 +139,13 @@ def opened(table: Table) -> Iterator[pv.Session]:
 
 
 @contextmanager
-def in_the_middle(session: pv.Session, table: Table, server: SparkServer) -> Iterator[None]:
+def in_the_middle(session: pv.Session, table: Table, server: SparkServer) -> Iterator[Watch]:
     """While a question is being computed; it fails with the constant error, and is paid."""
-    spent = session.spent
+    spent, watch = session.spent, Watch(server, session)
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(asking, session, table, 7)
-        wait_for(lambda: session.spent != spent or answer.done())
-        start = server.log.stat().st_size
-        wait_for(lambda: tasks(server, start) or answer.done())
-        yield
+        wait_for(lambda: watch.works() or answer.done())
+        yield watch
         with failing():
             raise answer.exception(120)  # type: ignore[misc]
     assert session.spent == pv.PureDP(spent.epsilon + 10**5), "what was paid stays paid"
@@ -122,14 +156,15 @@ def test_a_time_limit(spark_server: SparkServer, long: Long, monkeypatch: pytest
     with opened(table) as session:
         with monkeypatch.context() as patch:
             patch.setattr(sessions, "LONGEST", 5.0)
-            with in_the_middle(session, table, spark_server):
+            with in_the_middle(session, table, spark_server) as watch:
                 pass  # and wait
-        assert wait_for(lambda: rest(spark_server))
+        assert wait_for(watch.stopped)
         long.shorten()
         assert asking(session, table) == [1]
 
 
-def test_a_connection_that_is_dropped(spark_server: SparkServer, long: Long) -> None:
+def test_a_connection_that_is_dropped(spark_server: SparkServer, long: Long, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "PATIENCE", 1)  # meanwhile Spark computes for nobody
     with relayed(spark_server.port) as relay:
         table = long.table(f"sc://127.0.0.1:{relay.port}")
         with opened(table) as session:
@@ -175,12 +210,10 @@ def test_a_question_that_fails_does_not_end_another(spark_server: SparkServer, t
 def test_ctrl_c_and_the_end_of_the_process_end_the_statement(spark_server: SparkServer, long: Long) -> None:
     table = long.table(spark_server.address)
     with opened(table) as session:
-        spent = session.spent
+        spent, watch = session.spent, Watch(spark_server, session)
 
         def press() -> None:
-            wait_for(lambda: session.spent != spent)
-            start = spark_server.log.stat().st_size
-            wait_for(lambda: tasks(spark_server, start))
+            wait_for(watch.works)
             os.kill(os.getpid(), signal.SIGINT)
 
         thread = threading.Thread(target=press)
@@ -189,21 +222,19 @@ def test_ctrl_c_and_the_end_of_the_process_end_the_statement(spark_server: Spark
             asking(session, table)
         thread.join()
         assert session.spent == pv.PureDP(spent.epsilon + 10**5), "an interrupted question is paid"
-        assert wait_for(lambda: rest(spark_server)), "Spark stops too"
-        spent = session.spent
+        assert wait_for(watch.stopped), "Spark stops too"
+        watch = Watch(spark_server, session)
         with ThreadPoolExecutor(1) as pool:
             answer = pool.submit(asking, session, table, 9)
-            wait_for(lambda: session.spent != spent)
-            start = spark_server.log.stat().st_size
-            wait_for(lambda: tasks(spark_server, start))
+            wait_for(watch.works)
             session.dataset.engine.stop()
             assert isinstance(answer.exception(60), SystemExit)
-        assert wait_for(lambda: rest(spark_server))
+        assert wait_for(watch.stopped)
 
 
 CLUSTER = {
     "spark.executor.memory": "512m",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": " ".join(spark.QUICK),
     "spark.sql.files.maxPartitionBytes": "4m",  # a task for each file
 }
 

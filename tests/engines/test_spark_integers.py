@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
+from itertools import starmap
 from math import floor, inf, nan
 from random import Random
 from typing import Any
@@ -26,9 +27,10 @@ from privet.engines.spark.addresses import parsed
 from privet.engines.spark.dialect import SparkDialect
 from privet.engines.spark.engine import Spark
 from privet.engines.spark.sessions import Session
+from privet.engines.sql.dialect import Dialect
 from privet.engines.sql.text import Context
 from privet.tables.expressions.nodes import Column
-from privet.tables.holders import Holders
+from privet.tables.holders import Held, Holders
 from privet.tables.operators import Scan
 from privet.tables.statement import PeopleInGroups, Rows, Statement, Unbounded
 
@@ -346,3 +348,31 @@ def test_who_holds_which_key(spark_server: SparkServer) -> None:
                     assert found == expected
                 assert found
                 assert sum(each.people for each in found) == sum(each.people for each in expected)
+
+
+class Careless(SparkDialect):
+    """What is right for other databases."""
+
+    counted = Dialect.counted
+    once = Dialect.once
+
+
+def test_texts_are_looked_at_after_they_are_grouped(spark_server: SparkServer) -> None:
+    """Spark would ask of each row whether its text can be printed, and move the rows of a person twice."""
+    table = holding.table([(1, "a", 0), (1, "b", 0), (1, "a", 0), (2, "a", 0), (2, "\n", 0)])
+    with in_spark.at(spark_server):
+        source = in_spark.moved(table).source
+        with Spark({"t": (table.schema, source)}, salt=b"salt") as engine, engine._used() as session:
+            for how, expected in (
+                (Unbounded(), [(("a",), 1, 3), (("b",), 1, 1)]),
+                (PeopleInGroups(2), [(("a",), 1, 1), (("a",), 2, 1), (("b",), 2, 1)]),
+            ):
+                statement = Holders(table.relation.input, (Column("k"),), how)
+                for dialect in (Careless(), DIALECT):
+                    engine._dialect = dialect
+                    sql = engine.compile_holders(statement).sql
+                    plan = str(sessions.run(session, f"EXPLAIN {sql}")[0][0])  # from the top down
+                    assert (plan.index("RLIKE") < plan.rindex("HashAggregate")) is (dialect is DIALECT)
+                    moves = plan.count("Exchange hashpartitioning(u")
+                    assert moves == (0 if how == Unbounded() else 1 if dialect is DIALECT else 2)
+                assert engine.holders(statement) == list(starmap(Held, expected))

@@ -150,14 +150,14 @@ def test_together_they_are_more_accurate(monkeypatch: pytest.MonkeyPatch) -> Non
     ends = of.agg(m=pv.median("pay"), low=pv.min("pay"), high=pv.max("pay"))
 
     def planned(query: Query) -> tuple[float, int]:
-        parts = [part for part in asks.plan(query, epsilon=1).noised if isinstance(part, ChosenRanks)]
+        with session(of) as asks:  # a new one, which remembers no plan
+            parts = [part for part in asks.plan(query, epsilon=1).noised if isinstance(part, ChosenRanks)]
         rates = [part.rate(step) for part in parts for step in part.measurement.steps if not step.side]
         return float(min(rates)), max(part.inside for part in parts)
 
-    with session(of) as asks:
-        together = planned(quartiles), planned(ends)
-        monkeypatch.setattr(joining, "_ways", lambda asked: iter([[(each,) for each in asked]]))
-        alone = planned(quartiles), planned(ends)
+    together = planned(quartiles), planned(ends)
+    monkeypatch.setattr(joining, "_ways", lambda asked: iter([[(each,) for each in asked]]))
+    alone = planned(quartiles), planned(ends)
     assert together[0][0] > 1.4 * alone[0][0]
     assert together[1][0] > 1.6 * alone[1][0]
     assert together[1][1] < 0.6 * alone[1][1]

@@ -294,4 +294,4 @@ def _value(value: Any) -> str:
             return repr(value)
         case int():
             return f"{value:,}" if abs(value) >= 10_000 else str(value)
-    return f"{value:,.6g}" if isinstance(value, float) else str(value)
+    return f"{value + 0.0:,.6g}" if isinstance(value, float) else str(value)  # of -0.0 this makes 0

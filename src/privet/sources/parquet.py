@@ -50,7 +50,7 @@ def source_of(schema: Schema, source: Any) -> ParquetFiles | ParquetObjects:
     for path in listed:
         _refuse_others(schema.name, str(path))
     paths = paths_of(source)
-    with files.reader() as connection:
+    with files.glance() as connection:
         agreed = _agreed(connection, schema, {path: path for path in paths})
         _check_readable(connection, {path: path for path in paths}, agreed, _marks_of_file)
     return ParquetFiles(paths, tuple(agreed.items()), person_of(schema))
@@ -172,7 +172,8 @@ def _check_readable(
     hashes = ", ".join(f"bit_xor(hash({files.identifier(column)}))" for column in columns)
     try:
         rows = f"SELECT {hashes} FROM {files.parquet(paths.values())}"
-        interruptible(lambda: files.query(connection, rows), connection.interrupt)
+        with files.every_core(connection):
+            interruptible(lambda: files.query(connection, rows), connection.interrupt)
     except files.Unreadable:
         first = next(iter(paths))
         raise SourceError(

@@ -133,7 +133,7 @@ def _postgres(schema: Schema, address: str) -> PostgresTable:
 def _duckdb(schema: Schema, source: DuckDBFile) -> DuckDBFile:
     if not Path(source.path).is_file():
         raise SourceError(f"there is no file {source.path!r}", subject=Subject("file", source.path), remedy=_DATABASE)
-    with files.reader() as connection:
+    with files.glance() as connection:
         try:
             rows = files.attached(connection, source, "source")
             known = files.query(
@@ -153,6 +153,7 @@ def _duckdb(schema: Schema, source: DuckDBFile) -> DuckDBFile:
                 subject=Subject("table", source.table),
             )
         types = files.describe(connection, rows)
+        files.detach(connection, "source")
     where = f"table {source.table!r} of {source.path!r}"
     readings.check(schema, types, where)
     chosen = tuple((name, types[name]) for name in readings.kinds(schema))

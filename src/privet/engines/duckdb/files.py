@@ -1,16 +1,17 @@
-"""DuckDB as the reader of files: a fresh connection for each look, names and paths quoted, nothing loaded by itself."""
+"""DuckDB as the reader of files: names and paths quoted, nothing loaded by itself, nothing remembered between looks."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from privet.engines.duckdb.types import stored
 from privet.system.identity import Identity, of_files, table_name
 from privet.system.interrupts import duckdb_interrupts
-from privet.system.processes import native
+from privet.system.processes import era, native
 from privet.tables.stored_types import StoredType
 
 if TYPE_CHECKING:
@@ -47,14 +48,57 @@ class Unreadable(Exception):
     """DuckDB can't read this, or not in the memory it has."""
 
 
+_OPTIONS: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+
+
 @contextmanager
 def reader() -> Iterator[Connection]:
     """A connection of its own, in memory, closed at the end."""
     import duckdb
 
-    options: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-    with native(), duckdb_interrupts(), duckdb.connect(config=options) as connection:
+    with native(), duckdb_interrupts(), duckdb.connect(config=_OPTIONS) as connection:
         yield connection
+
+
+_IDLE: dict[tuple[int, int], Connection] = {}  # by process
+
+
+@contextmanager
+def glance() -> Iterator[Connection]:
+    """A connection for looks that leave nothing in it, such as a view.
+
+    Claim: nobody else uses it meanwhile, and it remembers nothing of a file, which may be another one at the next look.
+    After an error it is closed. Otherwise it is kept for the next look: making one takes longer than most looks.
+    """
+    me = os.getpid(), era()
+    with native(), duckdb_interrupts():
+        connection = _IDLE.pop(me, None) or _without_threads()
+        try:
+            yield connection
+        except BaseException:
+            if os.getpid() == me[0]:
+                connection.close()
+            raise
+        if os.getpid() == me[0] and _IDLE.setdefault(me, connection) is not connection:
+            connection.close()
+
+
+def _without_threads() -> Connection:
+    """A connection that can be idle while its process forks: a child has no threads but the one that forked."""
+    import duckdb
+
+    connection = duckdb.connect(config=_OPTIONS | {"threads": 1, "enable_external_file_cache": False})
+    with suppress(duckdb.Error):  # before DuckDB 2 there are none
+        connection.execute("SET async_threads = 0")
+    return connection
+
+
+@contextmanager
+def every_core(connection: Connection) -> Iterator[None]:
+    """For a look that reads many rows."""
+    connection.execute("RESET threads")
+    yield
+    connection.execute("SET threads = 1")
 
 
 def query(connection: Connection, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
@@ -100,6 +144,11 @@ def attached(connection: Connection, file: DuckDBFile, alias: str) -> str:
     return f"{database}.{identifier(file.schema)}.{identifier(file.table)}"
 
 
+def detach(connection: Connection, alias: str) -> None:
+    """Let go of a file that was attached."""
+    query(connection, f"DETACH {identifier(alias)}")
+
+
 def describe(connection: Connection, rows: str) -> dict[str, StoredType]:
     """The columns of a relation, and their types."""
     columns = query(connection, f"DESCRIBE SELECT * FROM {rows}")
@@ -111,7 +160,7 @@ def read_public(paths: Sequence[str], *, csv: bool, most: int) -> Any:
     import duckdb
 
     rows = f"read_csv([{', '.join(map(literal, paths))}])" if csv else parquet(paths)
-    with reader() as connection:
+    with glance() as connection, every_core(connection):
         try:
             return connection.sql(f"SELECT * FROM {rows} LIMIT {most}").to_arrow_table()
         except duckdb.Error as error:

@@ -220,10 +220,13 @@ class SparkDialect(Dialect):
     def is_listed(self, text: str, values: tuple[str, ...], context: Context) -> str:
         return f"({self.place(text, values, context)} IS NOT NULL)"
 
+    def is_short(self, sql: str, longest: int) -> str:
+        return f"octet_length({sql}) <= {4 * longest}"  # known without reading the text
+
     def can_appear(self, sql: str, longest: int) -> str:
         # what is not UTF-8 could not be fetched
         plain = f"char_length({sql}) <= {longest} AND NOT {sql} RLIKE r'{_UNPRINTABLE}'"
-        return f"(CASE WHEN octet_length({sql}) <= {4 * longest} AND is_valid_utf8({sql}) THEN {plain} ELSE false END)"
+        return f"(CASE WHEN {self.is_short(sql, longest)} AND is_valid_utf8({sql}) THEN {plain} ELSE false END)"
 
     # --- dates ------------------------------------------------------------------------------------
 
@@ -290,6 +293,16 @@ class SparkDialect(Dialect):
 
     def count_where(self, condition: str) -> str:
         return f"count_if({condition})"
+
+    def counted(self, rows: str, by: str, condition: str) -> str:
+        # a condition on the columns alone would be asked of each row, before they are grouped
+        asked = f"CASE WHEN n > 0 THEN {condition} ELSE false END"
+        return f"SELECT * FROM (SELECT {by}, count(*) AS n FROM ({rows}) GROUP BY {by}) WHERE {asked}"
+
+    def once(self, rows: str, part: str, by: str, condition: str) -> str:
+        # each part in one place from the start: else rows are moved by all columns, and then again by the part
+        near = f"SELECT * FROM ({rows}) DISTRIBUTE BY {part}"
+        return f"SELECT {part}, {by} FROM ({self.counted(near, f'{part}, {by}', condition)})"
 
     def numbered(self, rows: str, by: str, order: str, most: int) -> str:
         window = f"PARTITION BY {by} ORDER BY {order}"

@@ -299,6 +299,14 @@ class Dialect(ABC):
     def count_where(self, condition: str) -> str:
         """How many rows meet a condition."""
 
+    def counted(self, rows: str, by: str, condition: str) -> str:
+        """The values of the columns `by` of a SELECT, if they meet a condition, and the number `n` of their rows."""
+        return f"SELECT * FROM (SELECT {by}, count(*) AS n FROM ({rows}) GROUP BY {by}{self.barrier}) WHERE {condition}"
+
+    def once(self, rows: str, part: str, by: str, condition: str) -> str:
+        """The values of `part` and `by`, each once, if they meet a condition; what follows is done part by part."""
+        return f"SELECT * FROM (SELECT DISTINCT {part}, {by} FROM ({rows}){self.barrier}) WHERE {condition}"
+
     def ranked(self, rows: str, rank: str, condition: str) -> str:
         """The rows of a SELECT whose rank (a window function) meets a condition; another column may be added."""
         return f"SELECT * FROM (SELECT *, {rank} AS rank_ FROM ({rows})) WHERE rank_ {condition}"

@@ -47,10 +47,10 @@ def compiled_holders(
     # of each text only once, and not of each row: that takes longer than the rest
     shown = " AND ".join([*(dialect.can_appear(name, LONGEST) for name in texts), "true"])
     if not person:
-        counted = f"SELECT {by}, 1, count(*) AS n FROM ({layers.select(read, ' AND '.join(known))}) GROUP BY {by}"
-        return CompiledHolders(f"SELECT * FROM ({counted}{dialect.barrier}) WHERE {shown}", context)
+        counted = dialect.counted(layers.select(read, " AND ".join(known)), by, shown)
+        return CompiledHolders(f"SELECT {by}, 1, n FROM ({counted})", context)
     own = layers.select(["u", *read], " AND ".join([*known, "u IS NOT NULL"]))
-    once = f"SELECT * FROM (SELECT DISTINCT u, {by} FROM ({own}){dialect.barrier}) WHERE {shown}"
+    once = dialect.once(own, "u", by, shown)
     hashed = [relations.who, *(dialect.bytewise(name) if name in texts else name for name in names)]
     order = f"{dialect.hashed(key, hashed)}, {by}"
     kept = dialect.ranked(once, f"row_number() OVER (PARTITION BY u ORDER BY {order})", f"<= {statement.most}")
