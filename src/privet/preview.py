@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Unpack
 
 from privet.dataset import Dataset
-from privet.errors import Face, QueryError, Remedy, UserError
-from privet.ledger import Balance, Ledger, Remaining
+from privet.errors import Face, UserError
+from privet.ledger import Balance, Charge, Ledger
 from privet.ledger.balance import how_often, nearest
 from privet.mechanisms import NOISE
 from privet.planner import ReleasePlan
@@ -21,99 +23,57 @@ from privet.planner.choice import Accounting, alternative
 from privet.planner.explain import Explanation, section
 from privet.privacy.guarantees import Guarantee
 from privet.release import recall
-from privet.release.batch import batch_before
+from privet.release.batch import batch_before, digests
 from privet.requests import dividing
 from privet.requests.dividing import Funds
 from privet.requests.options import BatchOptions, ReleaseOptions
 from privet.tables.query import Query
-from privet.tables.relation import PublicTable, Table
+from privet.view import View
 
 
-class Preview:
+@dataclass(frozen=True)
+class Standing:
+    """What the ledger says about a plan: the analyst's balance, and what a stored answer has cost."""
+
+    plan: ReleasePlan | BatchPlan
+    balance: Balance
+    before: Guarantee | None
+    """None if there is no stored answer."""
+
+    @cached_property
+    def times(self) -> int:
+        """How often the plan is still within every cap."""
+        return self.balance.remaining.times(self.plan)
+
+
+class Preview(View):
     """One analyst's view of a dataset, without paying: the balance, plans and explanations."""
+
+    dataset: Dataset
 
     def __init__(self, dataset: Dataset, analyst: str) -> None:
         self.dataset = dataset
         self.analyst = analyst
         self._caps = dataset.caps(analyst)
 
-    # --- the dataset ----------------------------------------------------------------------------
-
-    @property
-    def name(self) -> str:
-        """The name of the dataset."""
-        return self.dataset.name
-
-    @property
-    def version(self) -> str:
-        """The name of this version of the data."""
-        return self.dataset.version
-
-    @property
-    def tables(self) -> dict[str, Table]:
-        """The private tables, by name."""
-        return self.dataset.tables
-
-    @property
-    def public(self) -> dict[str, PublicTable]:
-        """The public tables, by name."""
-        return self.dataset.public
-
     @property
     def ledger(self) -> Ledger:
         """The ledger, for `verify` and for the steward."""
         return self.dataset.ledger
-
-    # --- the budget -----------------------------------------------------------------------------
 
     @property
     def balance(self) -> Balance:
         """What was granted and what is spent, including the analyst's own cap if there is one."""
         return self._caps.lower(self.ledger.balance(self.name, self.analyst))
 
-    @property
-    def spent(self) -> Any:
-        """What is spent: a guarantee of the budget's kind, or, if meters keep the budget, the share that is used."""
-        return self.balance.spent
-
-    @property
-    def remaining(self) -> Remaining:
-        """What is left under every cap: the share, the guarantee, and whether a plan fits."""
-        return self.balance.remaining
-
     # --- plans ----------------------------------------------------------------------------------
-
-    def parse(self, text: str) -> Query:
-        """The question that a SELECT asks, as the same value that the Python methods build."""
-        return self.dataset.parse(text)
 
     def plan(self, query: Query | str | ReleasePlan, **options: Unpack[ReleaseOptions]) -> ReleasePlan:
         """How a query or a SELECT would be answered, and what it would cost. Reads no rows and spends nothing.
 
         `explain`, `paid_before` and `release` also accept the plan, which saves parsing and planning again.
         """
-        check_arguments(options, ReleaseOptions.__annotations__)
-        if isinstance(query, ReleasePlan) and options:
-            raise QueryError(
-                f"a plan already says its {next(iter(options))}",
-                remedy=Remedy("Leave it out, or give the question in place of its plan"),
-            )
-        return self._within_budget(self.dataset.plan(query, **options), query, options)
-
-    def _within_budget(
-        self, planned: ReleasePlan, query: Query | str | ReleasePlan, options: ReleaseOptions
-    ) -> ReleasePlan:
-        """The plan; if Privet chose its mechanism, and what is left does not pay for it, one with another mechanism.
-
-        A plan whose answer is stored stays: that answer is free, and a retry must be the same question.
-        """
-        if planned.choice and not self.remaining.fits(planned) and self._before(planned) is None:
-            for name in NOISE:
-                with suppress(UserError):
-                    other = self.dataset.plan(query, **{**options, "mechanism": name})
-                    if self.remaining.fits(other):
-                        return other
-        return planned
+        return within_budget(self, self._planned(query, options), query, options)
 
     def paid_before(
         self, query: Query | str | ReleasePlan | BatchPlan, **options: Unpack[ReleaseOptions]
@@ -131,20 +91,7 @@ class Preview:
     ) -> Explanation:
         """The plan in words, and whether it is already paid for. Reads no rows and spends nothing."""
         plan = self.plan(query, **options)
-        accounting = Accounting(self.balance.accountant, self.balance.budget)
-        lines = section("Meters", [accounting.prices(plan)]) + section("Instead", [alternative(plan, accounting)])
-        return Explanation("\n".join([plan.explain(face), *lines, *self._standing(plan, fresh=fresh)]))
-
-    def _standing(self, asked: ReleasePlan | BatchPlan, *, fresh: bool = False) -> list[str]:
-        """The lines about a stored answer, and about what is left of the budget."""
-        before, balance = self._before(asked), self.balance
-        limit = nearest(balance.limits(self.analyst))
-        left = f"{limit.text} is left of {limit.name}"
-        if before is None or fresh:
-            times = balance.remaining.times(asked)
-            often = how_often(times, "question" if isinstance(asked, ReleasePlan) else "batch")
-            left += f": enough for {often} like this" if times else ": not enough"
-        return [*recall.stored_line(before, fresh=fresh), f"{'Budget':<11}{left}."]
+        return explained(self, plan, standing(self, plan), fresh=fresh, face=face)
 
     def plan_all(
         self, questions: Mapping[str, Query | str | ReleasePlan], **options: Unpack[BatchOptions]
@@ -164,14 +111,83 @@ class Preview:
         return self.plan(query, **options) if isinstance(query, ReleasePlan) else self.dataset.plan(query, **options)
 
     def explain_all(
-        self, questions: Mapping[str, Query | str | ReleasePlan], **options: Unpack[BatchOptions]
+        self,
+        questions: Mapping[str, Query | str | ReleasePlan],
+        *,
+        fresh: bool = False,
+        **options: Unpack[BatchOptions],
     ) -> Explanation:
         """The plan of a batch in words, and whether it is already paid for. Reads no rows and spends nothing."""
-        batch = self.plan_all(questions, **options)
-        return Explanation("\n".join([batch.explain(), *self._standing(batch)]))
+        batch = questions if isinstance(questions, BatchPlan) and not options else self.plan_all(questions, **options)
+        return Explanation("\n".join([batch.explain(), *_left(self, standing(self, batch), fresh=fresh)]))
 
     def _before(self, plan: ReleasePlan | BatchPlan) -> Guarantee | None:
-        """The cost of the stored answer that this analyst would get."""
-        where = {"dataset": self.name, "version": self.version, "analyst": self.analyst}
-        found = batch_before if isinstance(plan, BatchPlan) else recall.paid_before
-        return found(plan, self.ledger, **where, share=self.dataset.share_answers)  # type: ignore[arg-type]
+        """The cost of the stored answer that this analyst would get.
+
+        Claim: it is found by the rule of `Ledger.reserve`, so it tells an analyst nothing that asking would not.
+        """
+        return _cost(plan, self.ledger.stored(**self._measured(plan)))
+
+    def _measured(self, plan: ReleasePlan | BatchPlan) -> dict[str, Any]:
+        """How the ledger finds a stored answer to a plan."""
+        return {
+            "dataset": self.name,
+            "analyst": self.analyst,
+            "events": [plan.event()],
+            "question": digests(plan)[1] if isinstance(plan, BatchPlan) else recall.question_digest(plan),
+            "version": self.version,
+            "share": self.dataset.share_answers,
+        }
+
+
+# --- for whoever needs parts of it ----------------------------------------------------------------
+
+
+def standing(preview: Preview, plan: ReleasePlan | BatchPlan) -> Standing:
+    """The balance and the cost of a stored answer, read together."""
+    balance, stored = preview.ledger.standing(**preview._measured(plan))
+    return Standing(plan, preview._caps.lower(balance), _cost(plan, stored))
+
+
+def within_budget(
+    preview: Preview, planned: ReleasePlan, query: Query | str | ReleasePlan, options: Mapping[str, Any]
+) -> ReleasePlan:
+    """The plan; if Privet chose its mechanism, and what is left does not pay for it, one with another mechanism.
+
+    A plan whose answer is stored stays: that answer is free, and a retry must be the same question.
+    """
+    if planned.choice and not preview.remaining.fits(planned) and preview._before(planned) is None:
+        for name in NOISE:
+            with suppress(UserError):
+                other = preview.dataset.plan(query, **{**options, "mechanism": name})
+                if preview.remaining.fits(other):
+                    return other
+    return planned
+
+
+def explained(
+    preview: Preview, plan: ReleasePlan, found: Standing, *, fresh: bool = False, face: Face = "python"
+) -> Explanation:
+    """A plan in words, given its standing."""
+    accounting = Accounting(found.balance.accountant, found.balance.budget)
+    lines = section("Meters", [accounting.prices(plan)]) + section("Instead", [_instead(plan, accounting)])
+    return Explanation("\n".join([plan.explain(face), *lines, *_left(preview, found, fresh=fresh)]))
+
+
+def _left(preview: Preview, found: Standing, *, fresh: bool = False) -> list[str]:
+    """The lines about a stored answer, and about what is left of the budget."""
+    limit = nearest(found.balance.limits(preview.analyst))
+    left = f"{limit.text} is left of {limit.name}"
+    if found.before is None or fresh:
+        often = how_often(found.times, "question" if isinstance(found.plan, ReleasePlan) else "batch")
+        left += f": enough for {often} like this" if found.times else ": not enough"
+    return [*recall.stored_line(found.before, fresh=fresh), f"{'Budget':<11}{left}."]
+
+
+def _cost(plan: ReleasePlan | BatchPlan, stored: Charge | None) -> Guarantee | None:
+    return batch_before(plan, stored) if isinstance(plan, BatchPlan) else recall.paid_before(plan, stored)
+
+
+def _instead(plan: ReleasePlan, accounting: Accounting) -> str:
+    """What noise in rho would do; for the same budget it is always the same."""
+    return plan.once(f"instead, {accounting.budget!r}", lambda made: alternative(made, accounting))

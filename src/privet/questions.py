@@ -12,6 +12,7 @@ from privet.exact import Number, positive, probability
 from privet.planner import ReleasePlan, plan
 from privet.planner.choice import Accounting
 from privet.planner.discovery import default_delta
+from privet.planner.latest import Known, Latest
 from privet.privacy.accounting import PureAccountant
 from privet.privacy.guarantees import Budget, PureDP, budgets
 from privet.tables.catalog import Catalog
@@ -24,6 +25,9 @@ if TYPE_CHECKING:  # sqlglot takes its time, and a question in Python needs none
 
 class Questions:
     """Reads and plans questions about the tables of a catalog."""
+
+    name: str
+    version: str
 
     def __init__(self, catalog: Catalog, budget: Budget, *, min_epsilon: Number, delta_share: Number) -> None:
         self.catalog = catalog
@@ -65,19 +69,25 @@ class Questions:
             return asked.query.cap(**caps), asked.priced(options)
         return query.cap(**caps), dict(options)
 
-    def plan(self, query: Query | str | ReleasePlan, **options: Any) -> ReleasePlan:
+    def plan(self, query: Query | str | ReleasePlan, *, latest: Latest | None = None, **options: Any) -> ReleasePlan:
         """The plan for a question. A plan that another dataset made is planned again and compared.
 
         Claim: the result is always the planner's own plan for the question, at the minimum price or more.
         """
         if isinstance(query, ReleasePlan):
             return self._planned(query)
+        known = None if latest is None else latest.find(query, options)
+        if known is not None and known.means == self._means(known.options):
+            self.catalog.check(known.plan.query)
+            return known.plan
+        given = options
         if isinstance(query, str):
             question = self.asked(query)
             asked, text, options = question.query, query, question.priced(options)
         else:
             asked, text = query, ""
         try:
+            options = self._completed(asked, options)
             planned = self._plan(asked, text=text, **options)
         except QueryError as error:
             if text and error.remedy is not None and error.remedy.sql:  # the remedy is for a statement
@@ -85,12 +95,23 @@ class Questions:
             raise
         self.catalog.check(asked)
         self._plans[id(planned)] = planned
+        if latest is not None:
+            latest.keep(query, given, Known(planned, options, self._means(options)))
         return planned
 
-    def _plan(self, query: Query, **options: Any) -> ReleasePlan:
+    def _means(self, options: Mapping[str, Any]) -> tuple[object, ...]:
+        """What a plan follows from, besides its question and options."""
+        return self._accounting(options), self.budget, self.min_epsilon, self.delta_share
+
+    def _completed(self, query: Query, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options, with the usual delta where keys are unknown and there is no other."""
+        completed = dict(options)
         if isinstance(getattr(query, "groups", None), Discovered):  # what is no query is refused by the planner
             usual = default_delta(query, self.budget, self.delta_share)
-            options["delta"] = usual if options.get("delta") is None else options["delta"]
+            completed["delta"] = usual if options.get("delta") is None else options["delta"]
+        return completed
+
+    def _plan(self, query: Query, **options: Any) -> ReleasePlan:
         return plan(query, min_epsilon=self.min_epsilon, accounting=self._accounting(options), **options)
 
     def _accounting(self, options: Mapping[str, Any]) -> Accounting | None:
@@ -117,7 +138,7 @@ class Questions:
             "weights": dict(given.weights) or None,
             "mechanism": given.mechanism.name,
         }
-        planned = self._plan(given.query, text=given.text, **options)
+        planned = self._plan(given.query, text=given.text, **self._completed(given.query, options))
         if planned != given:
             raise QueryError(
                 "this plan was not made for this dataset: here the same question has another plan. Nothing was spent",

@@ -17,7 +17,6 @@ from privet.dataset import COPIED, Dataset, DatasetOptions
 from privet.errors import (
     LedgerError,
     UserError,
-    argument,
     write,
 )
 from privet.exact import Number
@@ -30,29 +29,22 @@ from privet.planner import ReleasePlan
 from privet.planner.arguments import check_arguments, check_label, check_price
 from privet.preview import Preview
 from privet.privacy.guarantees import Budget
-from privet.release import Release, bounds
+from privet.release import Release
 from privet.release.batch import ReleasedBatch
-from privet.release.bounds import ReleasedBounds
-from privet.release.diagnosis import Diagnosis
 from privet.release.value import ReleasedValue
-from privet.requests import Debited, Request, batches, diagnoses, queries, values
+from privet.requests import Debited, Request, batches, queries, values
 from privet.requests.base import AnswerT
-from privet.requests.options import BatchOptions, BoundsOptions, DiagnosisOptions, ReleaseOptions
+from privet.requests.options import BatchOptions, ReleaseOptions
 from privet.system.closing import Closing
 from privet.system.progress import hidden
 from privet.tables import look
-from privet.tables.expressions.fluent import Expr
 from privet.tables.query import Query
-from privet.tables.relation import Relation, Table, check_rows
+from privet.tables.relation import Table
 from privet.tables.schema import check_name
+from privet.view import Asker, check_fresh
 
 if TYPE_CHECKING:  # pydantic takes its time, and most sessions need none of it
     from privet.policy import Policy
-
-
-def _check_fresh(fresh: object) -> None:
-    if not isinstance(fresh, bool):
-        raise UserError(f"fresh must be True or False, not {fresh!r}", remedy=argument("fresh", True))
 
 
 Watching = Callable[[], AbstractContextManager[None]]
@@ -60,7 +52,7 @@ Watching = Callable[[], AbstractContextManager[None]]
 _UNNAMED = "analyst"  # who asks unless named: whoever sits at the terminal and can read the rows, the steward
 
 
-class Session(Preview, Closing):
+class Session(Preview, Asker, Closing):
     """One analyst's view of a dataset: ask questions, see what they cost, and see how much budget is left.
 
     `pv.Session([...], budget=..., ledger=...)` opens a `Dataset` of its own and takes the same arguments; closing the
@@ -130,53 +122,10 @@ class Session(Preview, Closing):
         If the ledger has an answer to the same question about this version of the data, with at most this much noise,
         it is returned for free; `fresh=True` pays for a new one. With a request id, a retry is not charged twice.
         """
-        _check_fresh(fresh)
+        check_fresh(fresh)
         plan = self.plan(query, **options)
 
         return self._paid(queries.request(plan), request_id, fresh=fresh)
-
-    def release_bounds(
-        self,
-        rows: Relation | Table,
-        column: str | Expr,
-        *,
-        request_id: str | None = None,
-        fresh: bool = False,
-        **options: Unpack[BoundsOptions],
-    ) -> ReleasedBounds:
-        """Pay for bounds to clip a column or an expression to: powers of two between which nearly all values lie.
-
-        It counts rows in public bins, with noise, and takes those that stand out. The same question is free again.
-        """
-        check_arguments(options, BoundsOptions.__annotations__)
-        question = bounds.question(check_rows(rows), column)
-        return ReleasedBounds(self.release(question, request_id=request_id, fresh=fresh, **options))
-
-    def diagnose(
-        self,
-        query: Query | str | ReleasePlan,
-        *,
-        ceiling: int | None = None,
-        request_id: str | None = None,
-        fresh: bool = False,
-        **options: Unpack[DiagnosisOptions],
-    ) -> Diagnosis:
-        """Pay for a look at what caps and bounds take from a question: private shares of rows, people and values.
-
-        The question itself is not asked. Rows are counted up to a public `ceiling` per person, four times the cap if
-        you give none: a higher one sees more, with more noise. One debit; the same diagnosis is free again.
-        """
-        check_arguments(options, DiagnosisOptions.__annotations__)
-        priced: Mapping[str, Any] = options
-        if isinstance(query, str):
-            statement = self.dataset.asked(query)
-            asked, priced = statement.query, statement.priced(options)
-        else:
-            asked = query.query if isinstance(query, ReleasePlan) else query
-        looked = diagnoses.asked(asked, ceiling)
-        plans = {name: self.plan(each, **price) for name, each, price in diagnoses.priced(looked, priced)}
-        batch = self.release_all(plans, request_id=request_id, fresh=fresh)
-        return diagnoses.answered(asked, looked, batch)
 
     def release_all(
         self,
@@ -197,7 +146,7 @@ class Session(Preview, Closing):
         the budget (extra `pld`), and one epsilon is then divided so that it and this delta hold for all together. Other
         options hold for every question that is not a plan. The same batch is free again, as a whole.
         """
-        _check_fresh(fresh)
+        check_fresh(fresh)
         batch = self.plan_all(questions, **options)
         return self._paid(batches.request(batch, questions), request_id, fresh=fresh)
 

@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.cli.asking import POLICY, Shell, damaged, made
 
+from privet.sources.inspection import _value
+
 
 @pytest.fixture
 def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
@@ -174,3 +176,7 @@ def test_rows_that_contradict_what_keys_lie_within_are_counted(shell: Shell) -> 
     found = tree["datasets"]["places"]["tables"]["places"]["columns"]["town"]["contradicting"]
     assert found == {"within": "zone", "rows": 2}
     assert "town  a, b, c; each within one zone" in shell("schema", "--policy", "places.toml").out
+
+
+def test_zero_has_no_sign() -> None:
+    assert [_value(each) for each in (-0.0, 0.0, -0.5)] == ["0", "0", "-0.5"]

@@ -123,6 +123,34 @@ def test_two_columns_of_keys_show_how_one_lies_within_the_other(here: Path) -> N
     assert list(parse(text.replace(declared, filled, 1)).datasets) == ["people"]
 
 
+def test_keys_that_lie_within_others(here: Path) -> None:
+    """In one line, with or without commas; then nothing is suggested, and the policy can be read."""
+    for line in ("north: 1 2 south: 3 within region", "north: 1, 2, south: 3, within region"):
+        ran(
+            "init",
+            "people.parquet",
+            "--yes",
+            "--force",
+            "--column",
+            "region=keys north south",
+            "--column",
+            f"age=keys {line}",
+        )
+        text = (here / "privet.toml").read_text(encoding="utf-8")
+        assert 'age = { keys = { north = [1, 2], south = [3] }, within = "region" }' in text
+        assert "lies in one" not in text
+        (table, *_) = parse(text, here / "privet.toml").datasets["people"].tables()
+        within = dict(table.schema.columns)["age"].within
+        assert within is not None
+        assert within.parents == ("north", "north", "south")
+
+
+@pytest.mark.parametrize("line", ["1 2 within region", "north: 1 south: 2"])
+def test_keys_within_others_need_both_parts(line: str) -> None:
+    with pytest.raises(UserError, match=r"age: name the column of keys that these lie within.*keys north: Alta Bodo"):
+        shorthand("age", f"keys {line}")
+
+
 def test_comments_can_be_filled_in(here: Path) -> None:
     """Every line that was left out, without its sign and with its gaps filled, is a column."""
     ran("init", "people.parquet", "visits.parquet", "--yes")

@@ -66,8 +66,8 @@ else:
         files.describe = lambda connection, rows: (busy(connection, 10_000), real(connection, rows))
     elif moment == "checking the file":
         wrap(files, "parquet", before=lambda: threading.Timer(0.05, press).start())
-        from privet.sources import private
-        private.interruptible = lambda work, stop: threading.Event().wait(60)
+        from privet.sources import parquet
+        wrap(parquet, "interruptible", before=lambda: threading.Event().wait(60))
     elif moment == "planning":
         wrap(session.Session, "plan", before=press)
     elif moment == "debiting":

@@ -780,7 +780,7 @@ class AgainstReference(RuleBasedStateMachine):
 @pytest.mark.parametrize("kind", LEDGERS)
 def test_against_a_reference(kind: str, places: Callable[[str], Where | None], effort: int) -> None:
     """L6: over 4,500 steps, of which most are in memory. Each of the examples has up to 100."""
-    examples, steps = {"memory": (90, 4000), "sqlite": (9, 500), "postgres": (3, 100)}[kind]
+    examples, steps = {"memory": (56, 4000), "sqlite": (9, 500), "postgres": (3, 100)}[kind]
     seen: Counter[str] = Counter()
     made = {"place": staticmethod(lambda: places(kind)), "steps": seen}
     machine = type(f"Against{kind.title()}", (AgainstReference,), made)

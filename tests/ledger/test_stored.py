@@ -10,6 +10,9 @@ from tests.ledger.common import ask, cost, kinds, opened, pay
 from tests.ledger.conftest import Factory
 
 from privet.errors import UserError
+from privet.ledger import Entry
+from privet.ledger.storage.book import Book
+from privet.privacy.guarantees import PureDP
 
 
 def test_stored_finds_what_reserve_would_return(make: Factory) -> None:
@@ -57,3 +60,36 @@ def test_answers_that_others_paid_for(make: Factory) -> None:
     before = kinds(ledger)
     assert pay(ledger, None, cost("0.1"), question="q", analyst="eve", share=False).state == "reserved"
     assert kinds(ledger) == [*before, "reserved"]
+
+
+def test_many_stored_answers(make: Factory) -> None:
+    """The newest of those with the least noise is found; each entry is read once, and equal prices compared once."""
+    ledger = opened(make(), PureDP(10))
+    prices = ["0.02", "0.05", "0.02", "0.05", "0.01", "0.05", "0.02"]
+    numbers = [
+        ask(ledger, f"r{at}", f"r{at}", price, question="q", fresh=True).number for at, price in enumerate(prices)
+    ]
+    about: dict[str, Any] = {"dataset": "people", "question": "q", "analyst": "ann"}
+
+    def found(price: str) -> int | None:
+        stored = ledger.stored(**about, events=[cost(price)])
+        balance, same = ledger.standing(**about, events=[cost(price)])
+        assert (same, balance) == (stored, ledger.balance("people", "ann"))
+        return None if stored is None else stored.number
+
+    assert [found(price) for price in ("0.01", "0.02", "0.05", "0.06")] == [numbers[5]] * 3 + [None]
+    later = ask(ledger, "later", "later", "0.05", question="q", fresh=True)
+    assert found("0.01") == later.number
+    with pytest.MonkeyPatch.context() as patch:
+        read: list[int] = []
+        entry = Book.entry
+
+        def counted(book: Book, number: int) -> Entry:
+            read.append(number)
+            return entry(book, number)
+
+        patch.setattr(Book, "entry", counted)
+        ask(ledger, "one more", "one more", "0.05", question="q", fresh=True)
+        read.clear()
+        assert found("0.01") is not None
+        assert len(read) == 1

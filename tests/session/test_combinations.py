@@ -154,6 +154,9 @@ def test_a_price_in_the_statement_of_a_diagnosis_counts(session: pv.Session) -> 
     with pytest.raises(UserError, match="the statement says epsilon = 2"):
         session.diagnose(statement, epsilon=3)
     assert "pay" in str(session.diagnose(statement))
+    both = session.diagnose(statement.replace("epsilon = 2", "epsilon = 2, delta = 1e-9"))
+    assert len(both.releases) > 1
+    assert both.guarantee.implies(pv.ApproxDP(2, 1e-9)), "the price is that of the whole"
 
 
 def test_a_rounded_number_has_the_digits_that_were_asked_for(session: pv.Session) -> None:

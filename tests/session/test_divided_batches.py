@@ -379,6 +379,10 @@ def test_a_batch_can_be_looked_at_before_it_is_asked(session: pv.Session) -> Non
     assert "counts, pay, spread: about the same groups of the same rows" in " ".join(words.split())
     assert "Guarantee  epsilon 1, for all together." in words
     assert "enough for 3 batches like this" in words
+    plan = session.plan_all(TOGETHER, epsilon=1)
+    assert session.explain_all(plan) == words
+    with pytest.raises(QueryError, match="a batch is asked by its questions"):
+        session.release_all(plan)  # its plans one by one would cost epsilon 3
     with pytest.raises(QueryError):
         session.explain_all(TOGETHER, epsilon=1, within={"counts": {"nope": 1}})
     assert reserved(session) == []

@@ -54,6 +54,7 @@ def asked(people: Table, rest: str) -> Query:
         ("HAVING n > 500 ORDER BY AVG(income) DESC", ["south", "east", "north"]),
         ("ORDER BY n DESC LIMIT 2", ["north", "east"]),
         ("LIMIT 2", ["west", "north"]),
+        ("LIMIT 50000", ["west", "north", "south", "east"]),
         ("HAVING n > 500 LIMIT 2", ["north", "south"]),
         ("HAVING n > 1000000", []),
     ],

@@ -57,7 +57,7 @@ def batch(
             plan = session.plan_all(asked.asked(), **asked.options())
             _check(plan, asked)
         if dry_run:
-            print(session.explain_all(asked.asked(), **asked.options()))
+            print(session.explain_all(plan, fresh=fresh))
             print(f"{'Folder':<11}{folder}: {len(targets)} files. Nothing was asked or spent.")
             _check_paid(session, plan, fresh=fresh)
             return

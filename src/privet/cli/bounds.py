@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from privet.cli.interrupts import stopped
 from privet.cli.options import (
+    DEFAULT_POLICY,
     Analyst,
     AsJson,
     Confidence,
@@ -20,15 +21,12 @@ from privet.cli.options import (
     PolicyFile,
     Question,
     Rho,
+    Server,
     Statement,
 )  # fmt: skip
 from privet.cli.output import Files, stewards_files
-from privet.cli.query import says_if_created, session_for, statement
+from privet.cli.query import asked_session, ending, says_if_created, statement
 
-if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
-    from privet.session import Session
-
-_PAID = "the debit stays. The answer is stored: asking again is free"
 Fresh = Annotated[bool, typer.Option("--fresh", help="Pay for new noise even if the answer is stored.")]
 RequestId = Annotated[str | None, typer.Option(help="An id that makes a retry safe: the question is paid for once.")]
 
@@ -36,7 +34,7 @@ RequestId = Annotated[str | None, typer.Option(help="An id that makes a retry sa
 def bounds(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="A table, or a SELECT that gives rows.")],
     column: Annotated[str, typer.Argument(metavar="COLUMN", help="A column, or an expression in SQL.")],
-    policy: PolicyFile = Path("privet.toml"),
+    policy: PolicyFile = DEFAULT_POLICY,
     epsilon: Epsilon = None,
     rho: Rho = None,
     confidence: Confidence = "0.95",
@@ -46,6 +44,7 @@ def bounds(
     fresh: Fresh = False,
     analyst: Analyst = "analyst",
     dataset: Dataset = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> None:
     """Pay for bounds of a column, to clip it to. Finds the powers of two between which nearly all values lie.
@@ -56,11 +55,12 @@ def bounds(
     from privet.sql.quoting import quoted
 
     rows = f"({table})" if table.lstrip("( \n").upper().startswith(("SELECT", "WITH")) else table
-    question = Question(policy=policy, analyst=analyst, dataset=dataset)
+    question = Question(policy=policy, analyst=analyst, dataset=dataset, server=server)
     with stopped(lambda: "nothing was spent"):
-        files = Files.checked(None, certificate, force=force, taken=stewards_files(policy))
-        session = session_for(question, f"SELECT COUNT(*) FROM {rows}")
-    with stopped(lambda: _PAID if session.debited else "nothing was spent"), session:
+        own = None if question.asks_server else policy
+        files = Files.checked(None, certificate, force=force, taken=stewards_files(own))
+        session = asked_session(question, f"SELECT COUNT(*) FROM {rows}")
+    with stopped(lambda: ending(session)), session:
         known = session.tables.get(table)
         of = quoted(column) if known is not None and column in dict(known.schema.columns) else column
         asked = session.parse(f"SELECT APPROX_BOUNDS({of}) AS {NAME} FROM {quoted(table) if known else rows}")
@@ -75,7 +75,7 @@ def bounds(
 def diagnose(
     sql: Statement = None,
     file: FromFile = None,
-    policy: PolicyFile = Path("privet.toml"),
+    policy: PolicyFile = DEFAULT_POLICY,
     epsilon: Epsilon = None,
     rho: Rho = None,
     ceiling: Annotated[
@@ -87,6 +87,7 @@ def diagnose(
     fresh: Fresh = False,
     analyst: Analyst = "analyst",
     dataset: Dataset = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> None:
     """Pay for the shares of rows and values that the caps and bounds of a question take from its answer.
@@ -99,8 +100,8 @@ def diagnose(
     with stopped(lambda: "nothing was spent"):
         text = statement(sql, file)
         most = None if ceiling is None else whole(ceiling, name="--ceiling", example=argument("ceiling", 40))
-        session: Session = session_for(Question(policy=policy, analyst=analyst, dataset=dataset), text)
-    with stopped(lambda: _PAID if session.debited else "nothing was spent"), session, says_if_created(session, policy):
+        session = asked_session(Question(policy=policy, analyst=analyst, dataset=dataset, server=server), text)
+    with stopped(lambda: ending(session)), session, says_if_created(session, policy):
         price: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "confidence": confidence}
         _print(session.diagnose(text, ceiling=most, request_id=request_id, fresh=fresh, **price), as_json=as_json)
 

@@ -60,7 +60,8 @@ def init(
     column: Annotated[
         list[str] | None,
         typer.Option(
-            help="A column, such as 'age=integer 0 110', 'region=keys north south other elsewhere', 'note=skip'; "
+            help="A column, such as 'age=integer 0 110', 'region=keys north south other elsewhere', "
+            "'town=keys north: Alta Bodo south: Cork within region', 'note=skip'; "
             "TABLE.COLUMN=... for one table. Can be repeated."
         ),
     ] = None,

@@ -72,7 +72,7 @@ def query(
         kind = choose_format("json" if as_json else form, output)
         style = chart_style(title, label, order, output)
         session = asked_session(question, text)
-    with stopped(lambda: _ending(session)), session:
+    with stopped(lambda: ending(session)), session:
         plan = _plan(session, text, caps, options)
         if dry_run:
             _explain(session, plan, fresh=fresh, as_json=kind is Format.JSON)
@@ -241,7 +241,7 @@ def asked_session(question: Question, text: str) -> Session | RemoteSession:
     return connect(url, dataset=question.dataset, asking=text)
 
 
-def _ending(session: Session | RemoteSession) -> str:
+def ending(session: Session | RemoteSession) -> str:
     """What is said of a question that was interrupted."""
     if session.debited:
         return _PAID

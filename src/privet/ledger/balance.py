@@ -7,8 +7,8 @@ one question's price against the per-query cap. Only the accountant compares: th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass
+from functools import cached_property, reduce
 from html import escape
 from typing import Any, NamedTuple, Protocol
 
@@ -57,6 +57,11 @@ class Limit:
         """What is left, as text, rounded down."""
         return self.accountant.show(self.total, self.cap).left
 
+    def guess(self, price: Any) -> int:
+        """About how often a price is within what is left; exactly, where prices add up."""
+        used = 1 - self.accountant.share(price, self.cap)
+        return int(min(self.share / used, Exact(_MOST))) if used > 0 else _MOST
+
     def fits(self, price: Any) -> bool:
         """Whether one more price is within the cap; computed exactly, never in floats."""
         if not self.lasting:
@@ -64,9 +69,11 @@ class Limit:
         return self.accountant.fits(self.accountant.add(self.total, price), self.cap)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Remaining:
     """What is left under every cap. It reveals neither looser caps nor other analysts' spending.
+
+    It is computed when it is first asked for: an answer has one, and most are not looked at.
 
     Example:
         >>> from privet.privacy.accounting import PureAccountant
@@ -78,13 +85,35 @@ class Remaining:
         (PureDP(3), Fraction(3, 4), True, 'epsilon 3')
     """
 
-    guarantee: Budget
-    """The largest guarantee that one more release may use, without regard to the per-query cap."""
-    share: Exact
-    """The fraction that is left of the tightest cap, from 0 to 1."""
-    text: str
-    """What is left, as text, rounded down."""
-    _limits: tuple[Limit, ...] = field(repr=False, compare=False)
+    _limits: tuple[Limit, ...]
+
+    @cached_property
+    def guarantee(self) -> Budget:
+        """The largest guarantee that one more release may use, without regard to the per-query cap."""
+        return reduce(lambda a, b: stricter(a, b) or a, [limit.left for limit in self._lasting])
+
+    @property
+    def share(self) -> Exact:
+        """The fraction that is left of the tightest cap, from 0 to 1."""
+        return self._nearest.share
+
+    @cached_property
+    def text(self) -> str:
+        """What is left, as text, rounded down."""
+        near = self._nearest
+        return near.text if near.left == self.guarantee else show_down(self.guarantee)
+
+    @property
+    def _told(self) -> tuple[Budget, Exact, str]:
+        return self.guarantee, self.share, self.text
+
+    @property
+    def _lasting(self) -> list[Limit]:
+        return [limit for limit in self._limits if limit.lasting]
+
+    @cached_property
+    def _nearest(self) -> Limit:
+        return nearest(self._lasting)
 
     @property
     def epsilon(self) -> Exact:
@@ -114,7 +143,17 @@ class Remaining:
         """
         event = asked if isinstance(asked, PrivacyEvent) else asked.event()
         one = self._limits[0].accountant.price(event)
-        return last(lambda times: self._fits(one, event, times), _MOST, guess=1)
+        guesses = [limit.guess(one) for limit in self._limits if limit.lasting]
+        return last(lambda times: self._fits(one, event, times), _MOST, guess=min(guesses))
+
+    def __eq__(self, other: object) -> bool:
+        return self._told == other._told if isinstance(other, Remaining) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._told)
+
+    def __repr__(self) -> str:
+        return "Remaining(guarantee={!r}, share={!r}, text={!r})".format(*self._told)
 
     def __str__(self) -> str:
         return self.text
@@ -170,12 +209,7 @@ class Balance:
             >>> Balance(PureAccountant(), PureDP(3), PureDP(0.5), Ration(PureDP(0.25), PureDP(1))).remaining.guarantee
             PureDP(0.75)
         """
-        limits = self.limits()
-        lasting = [limit for limit in limits if limit.lasting]
-        least = reduce(lambda a, b: stricter(a, b) or a, [limit.left for limit in lasting])
-        near = nearest(lasting)
-        text = near.text if near.left == least else show_down(least)
-        return Remaining(least, near.share, text, tuple(limits))
+        return Remaining(tuple(self.limits()))
 
     def limits(self, analyst: str = "this analyst") -> list[Limit]:
         """Every cap that applies to a question."""

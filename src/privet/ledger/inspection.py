@@ -160,6 +160,14 @@ class Inspection(Transactions):
             state.expect(receipt)
         return Verified(state.head, {name: dataset.entries for name, dataset in sorted(state.datasets.items())})
 
+    def contains(self, receipt: Receipt | str) -> bool:
+        """Whether the entry of a receipt is in the ledger. Only this entry is read; `verify` checks the chain."""
+        given = Receipt.read(receipt) if isinstance(receipt, str) else receipt
+        with self._reading() as book:
+            if not 0 < given.number <= self._state.number:
+                return given == Receipt(0, chain.GENESIS)
+            return book.entry(given.number).hash == given.hash
+
     def replay(self, dataset: str, accountant: Accountant[Any]) -> Guarantee | Share:
         """What the whole history would have cost under another accountant, and the dataset's original budget."""
         budget = self.dataset(dataset).budget

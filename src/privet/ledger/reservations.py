@@ -23,6 +23,7 @@ from privet.privacy.events import Composed, PrivacyEvent
 from privet.tables.schema import check_name
 
 _PRICES = 1000  # the number of prices in the cache
+_KNOWN = 10_000  # the number of reservations whose events are cached
 _CANDIDATES = 100  # the number of stored answers that are considered, the newest first
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.25  # seconds between checks of a running request
 MAX_WAIT = 600.0
@@ -34,6 +35,8 @@ class Reservations(Transactions):
 
     def __init__(self, database: Database, *, lease: float = 30.0) -> None:
         self._prices: dict[tuple[str, tuple[PrivacyEvent, ...]], Any] = {}
+        self._paid: dict[int, tuple[PrivacyEvent, ...]] = {}
+        self._same: dict[tuple[PrivacyEvent, ...], tuple[PrivacyEvent, ...]] = {}  # equal ones are kept once
         super().__init__(database, lease=lease)
 
     def _price(self, dataset: DatasetState, events: tuple[PrivacyEvent, ...]) -> Any:
@@ -129,14 +132,26 @@ class Reservations(Transactions):
         share: bool,
     ) -> Charge | None:
         """The stored answer with the least noise that serves the request; the newest of equals."""
-        best: Entry | None = None
         answers = state.answered.get(question, ())
         numbers = sorted(number for number, owner in answers if share or owner == analyst)
+        newest: dict[tuple[PrivacyEvent, ...], int] = {}
         for number in reversed(numbers[-_CANDIDATES:]):
-            entry = book.entry(number)
-            if serves(entry.events, events) and (best is None or not serves(best.events, entry.events)):
-                best = entry
-        return None if best is None else self._earlier(book, state.facts.name, best.number)
+            newest.setdefault(self._events(book, number), number)
+        best: tuple[PrivacyEvent, ...] | None = None
+        for stored in newest:
+            if serves(stored, events) and (best is None or not serves(best, stored)):
+                best = stored
+        return None if best is None else self._earlier(book, state.facts.name, newest[best])
+
+    def _events(self, book: Book, number: int) -> tuple[PrivacyEvent, ...]:
+        """The events of a reservation, cached: an entry never changes, and many stored answers may be candidates."""
+        if number not in self._paid:
+            if len(self._paid) >= _KNOWN:
+                self._paid.clear()
+                self._same.clear()
+            events = book.entry(number).events
+            self._paid[number] = self._same.setdefault(events, events)
+        return self._paid[number]
 
     def stored(
         self,
@@ -152,6 +167,22 @@ class Reservations(Transactions):
         with self._reading() as book:
             state = self._dataset(dataset)
             return self._stored(book, state, analyst, _question(question, version), events, share=share)
+
+    def standing(
+        self,
+        *,
+        dataset: str,
+        analyst: str,
+        events: Sequence[PrivacyEvent],
+        question: str,
+        version: str = "1",
+        share: bool = True,
+    ) -> tuple[Balance, Charge | None]:
+        """An analyst's balance, and what `stored` returns, in one state of the ledger."""
+        with self._reading() as book:
+            state = self._dataset(dataset)
+            stored = self._stored(book, state, analyst, _question(question, version), events, share=share)
+            return balance_of(state.totals, state.ration(analyst)), stored
 
     def repeated(
         self,

@@ -10,17 +10,23 @@ _MOST = 50  # names that are listed
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The name that differs only in case, or else the most similar one; None if nothing is similar.
+    """The name that differs only in case, else the shortest that contains it, or else the most similar one.
+
+    None if nothing is similar. Names of up to three letters, and names that are much longer, are left out of this.
 
     Example:
         >>> nearest("Height", ["weight", "height"]), nearest("hieght", ["weight", "height"]), nearest("x", ["height"])
         ('height', 'height', None)
+        >>> nearest("wage", ["age", "hrwage"])
+        'hrwage'
     """
     by_case: dict[str, str] = {}
     for candidate in names:
         by_case.setdefault(candidate.casefold(), candidate)
     wanted = name.casefold()
-    matches = [wanted] if wanted in by_case else get_close_matches(wanted, by_case, n=1, cutoff=_SIMILAR)
+    containing = [each for each in by_case if wanted in each and len(wanted) >= 4 and len(each) <= 3 * len(wanted)]
+    matches = [wanted] if wanted in by_case else sorted(containing, key=len)
+    matches = matches or get_close_matches(wanted, by_case, n=1, cutoff=_SIMILAR)
     return by_case[matches[0]] if matches else None
 
 

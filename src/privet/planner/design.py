@@ -48,8 +48,8 @@ class Design:
     @property
     def shares(self) -> tuple[Exact, ...]:
         """The share of the price of each measurement; together 1."""
-        powers = [error**self.power for error in self.errors]
-        return tuple(each / sum(powers) for each in powers)
+        whole = self.worst
+        return tuple(error**self.power / whole for error in self.errors)
 
     @property
     def worst(self) -> Exact:

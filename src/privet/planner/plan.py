@@ -318,7 +318,7 @@ class ReleasePlan:
         """The plan in words, from the source to the guarantee, rule by rule."""
         from privet.planner.explain import explain
 
-        return explain(self, face)
+        return self.once(f"explained, {face}", lambda plan: explain(plan, face))
 
     def _repr_html_(self) -> str:
         return self.explain()._repr_html_()

@@ -134,7 +134,8 @@ def at_price(draft: ReleasePlan, price: Guarantee) -> tuple[Part, ...]:
     if len(parts) == 1 and isinstance(price, ApproxDP) and ApproxDP in mechanism.prices:
         return (parts[0].at(price),)
     whole = mechanism.additive(price)
-    shares = [draft.design.shares[place] for place in draft.places()]
+    every = draft.design.shares
+    shares = [every[place] for place in draft.places()]
     return divided(parts, [amount(whole) * share * amount(p.price) for share, p in zip(shares, parts, strict=True)])
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from privet.engines.duckdb.files import Unreadable, literal, query, reader
+from privet.engines.duckdb.files import Unreadable, detach, glance, literal, query
 from privet.engines.duckdb.types import stored
 from privet.engines.postgres import tables as postgres
 from privet.engines.postgres.addresses import parsed, written
@@ -90,7 +90,7 @@ def find(source: str, *, sniff: bool = False, separator: str | None = None, enco
             subject=Subject("file", path),
             remedy=write(line, terminal=line, advice="Unpack it first", exact=True),
         )
-    with reader() as connection:
+    with glance() as connection:
         types = parquet_types(connection, paths_of(path)[0])
     return [Found(own, path, {column: kind.family for column, kind in types.items()})]
 
@@ -151,7 +151,7 @@ def _duckdb(path: str, name: str, table: str) -> list[Found]:
     file = Path(path).expanduser().absolute()
     if not file.is_file():
         raise _no_file(path, file)
-    with reader() as connection:
+    with glance() as connection:
         try:
             query(connection, f"ATTACH {literal(str(file))} AS source (TYPE duckdb, READ_ONLY)")
             columns = query(
@@ -160,6 +160,7 @@ def _duckdb(path: str, name: str, table: str) -> list[Found]:
                 "SEMI JOIN duckdb_tables() t USING (database_name, schema_name, table_name) "
                 "WHERE c.database_name = 'source' AND NOT c.internal ORDER BY c.table_oid, c.column_index",
             )
+            detach(connection, "source")
         except Unreadable:
             raise SourceError(
                 f"{path!r} is not a readable DuckDB file, or another process has it open for writing"

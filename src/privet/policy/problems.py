@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from privet import errors
 from privet.errors import PolicyError, PrivetError, Remedy, Subject, UserError
 from privet.policy import columns, fields, shape, toml
+from privet.policy.openid_shape import OPENID_LINES, OpenIDShape
 from privet.policy.positions import Place, line_of
 from privet.policy.server_shape import SERVER_LINES, ServerShape
 from privet.system import addresses
@@ -107,6 +108,8 @@ def example(place: Place, value: Any = None) -> str:
             return f"{name} = {shape.DATASET_LINES[name]}"
         case ("public", *rest):
             return _public(place, rest)
+        case ("server", "openid", str(name), *_) if name in OPENID_LINES:
+            return f"{name} = {OPENID_LINES[name]}"
         case ("server", str(name), *_) if name in SERVER_LINES:
             return f"{name} = {SERVER_LINES[name]}"
     return ""
@@ -159,6 +162,8 @@ def _known(place: Place, tree: Any) -> tuple[str, ...]:
             model = fields.Part if kind is None else columns.model(kind)
         case ("server",):
             model = ServerShape
+        case ("server", "openid"):
+            model = OpenIDShape
         case _:
             model = shape.PublicShape
     return tuple(field.alias or name for name, field in model.model_fields.items())

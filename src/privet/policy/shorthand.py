@@ -109,6 +109,8 @@ def _value(name: str, kind: Kind, words: list[str], *, textual: bool) -> Any:
     match kind.value.form:
         case "file":
             written |= dict(zip(needed, words, strict=True))
+        case "keys" if "within" in written or words[0].endswith(":"):
+            written[kind.name] = _nested(name, words, within=written.get("within"), textual=textual)
         case "keys":
             values = _typed([*words, *([written["other"]] if "other" in written else [])], textual=textual)
             written |= {kind.name: values[: len(words)]} | ({"other": values[-1]} if "other" in written else {})
@@ -117,6 +119,24 @@ def _value(name: str, kind: Kind, words: list[str], *, textual: bool) -> Any:
         case _:
             written[kind.name] = [*map(_number, words)]
     return {each.name: written[each.name] for each in kind.parameters if each.name in written}
+
+
+def _nested(name: str, words: list[str], *, within: str | None, textual: bool) -> dict[str, list[Any]]:
+    """Keys that are listed by the key that they lie in: `north: Alta Bodo south: Cork`."""
+    split = [part for word in words for part in (word.replace(": ", ":\n").split("\n") if ": " in word else [word])]
+    if within is None or not split[0].endswith(":"):
+        line = "keys north: Alta Bodo south: Cork within region"
+        what = "name the column of keys that these lie within, and list them by its keys, each with a colon after it"
+        raise UserError(f"{toml.key(name)}: {what}", subject=Subject("column", name), remedy=write(line, terminal=line))
+    values = iter(_typed([word for word in split if not word.endswith(":")], textual=textual))
+    found: dict[str, list[Any]] = {}
+    below: list[Any] = []
+    for word in split:
+        if word.endswith(":"):
+            below = found.setdefault(word[:-1].strip(), [])
+        else:
+            below.append(next(values))
+    return found
 
 
 def _typed(values: list[str], *, textual: bool) -> list[Any]:

@@ -107,7 +107,7 @@ class PolicyTemplate:
 def _hierarchy(columns: Sequence[ColumnTemplate]) -> list[str]:
     """A comment with the form of keys that lie within others, if two columns have keys."""
     listed = [each for each in columns if isinstance(each.value, Mapping) and "keys" in each.value]
-    if len(listed) < 2:
+    if len(listed) < 2 or any("within" in each.value for each in listed):
         return []
     above, *_, below = sorted(listed, key=lambda each: len(each.value["keys"]))
     form = {"keys": {str(key): ["..."] for key in above.value["keys"][:2]}, "within": above.name}

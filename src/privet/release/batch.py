@@ -10,7 +10,7 @@ from typing import Any
 
 from privet.codec import canonical, parsed
 from privet.errors import NotChecked, VerificationError, install
-from privet.ledger import Ledger, Remaining
+from privet.ledger import Charge, Ledger, Remaining
 from privet.planner import ReleasePlan
 from privet.planner.batch import BatchPlan
 from privet.privacy import events, pld
@@ -92,18 +92,8 @@ def recalled_batch(plans: Mapping[str, ReleasePlan], text: str) -> ReleasedBatch
     return ReleasedBatch(releases, guarantee_of([events.from_tree(first["event"])]), paid_before=True)
 
 
-def batch_before(
-    batch: BatchPlan, ledger: Ledger, *, dataset: str, analyst: str, version: str, share: bool = True
-) -> Guarantee | None:
+def batch_before(batch: BatchPlan, stored: Charge | None) -> Guarantee | None:
     """The cost of the stored answer that asking would return, as `recall.paid_before` has it for one question."""
-    stored = ledger.stored(
-        dataset=dataset,
-        analyst=analyst,
-        events=[batch.event()],
-        question=digests(batch)[1],
-        version=version,
-        share=share,
-    )
     return None if stored is None or stored.answer is None else recalled_batch(batch, stored.answer).guarantee
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from privet.codec import canonical
 from privet.errors import InternalError
 from privet.exact import Exact
-from privet.ledger import Ledger
-from privet.planner import ReleasePlan
-from privet.planner.discovery import check_found, stored
+from privet.ledger import Charge
+from privet.planner import ReleasePlan, discovery
+from privet.planner.discovery import check_found
 from privet.planner.facts import asked, derived, plan_again
 from privet.privacy import events
 from privet.privacy.guarantees import Guarantee, PureDP, budgets
@@ -23,7 +23,7 @@ from privet.release.certificate import Certificate
 
 def asked_digest(plan: ReleasePlan | dict[str, Any]) -> str:
     """The digest of the whole request: two requests with the same id must agree in it."""
-    return _digest(asked(plan) if isinstance(plan, ReleasePlan) else plan)
+    return plan.once("request", lambda made: _digest(asked(made))) if isinstance(plan, ReleasePlan) else _digest(plan)
 
 
 def question_digest(plan: ReleasePlan) -> str:
@@ -52,7 +52,7 @@ def recalled(plan: ReleasePlan, text: str) -> Release:
     certificate = Certificate.from_json(text)
     derived_then = certificate.document["derived"]
     if plan.discovery is not None:
-        plan = stored(plan, derived_then["discovery"])
+        plan = discovery.stored(plan, derived_then["discovery"])
         plan = plan.resolved([tuple(each) for each in certificate.document["found"]])
     event = events.from_tree(derived_then["event"])
     noised = tuple(
@@ -72,24 +72,11 @@ def recalled(plan: ReleasePlan, text: str) -> Release:
     return Release(stored_plan, noisy, PureDP.ZERO, None, certificate)
 
 
-def paid_before(
-    plan: ReleasePlan, ledger: Ledger, *, dataset: str, analyst: str, version: str, share: bool = True
-) -> Guarantee | None:
-    """The cost of the stored answer that asking would return; None if there is none, so asking costs budget.
-
-    Claim: it is found by the rule of `Ledger.reserve`, so it tells an analyst nothing that asking would not.
-    """
-    before = ledger.stored(
-        dataset=dataset,
-        analyst=analyst,
-        events=[plan.event()],
-        question=question_digest(plan),
-        version=version,
-        share=share,
-    )
-    if before is None or before.answer is None or not (plan.noised or plan.discovery):
+def paid_before(plan: ReleasePlan, stored: Charge | None) -> Guarantee | None:
+    """The cost of the stored answer that asking would return; None if there is none, so asking costs budget."""
+    if stored is None or stored.answer is None or not (plan.noised or plan.discovery):
         return None
-    return recalled(plan, before.answer).guarantee
+    return recalled(plan, stored.answer).guarantee
 
 
 def stored_line(before: Guarantee | None, *, fresh: bool) -> list[str]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from privet.errors import QueryError, Remedy, write
-from privet.exact import Exact, positive
 from privet.planner import diagnosis
 from privet.planner.diagnosis import GROUPS, ROWS, GroupsAsked, RowsAsked, ValuesAsked
 from privet.release.batch import ReleasedBatch
@@ -40,16 +39,11 @@ def named(looked: Looked) -> dict[str, Query]:
     return first | {f"values {i}" if i > 1 else "values": each.query for i, each in enumerate(values, 1)}
 
 
-def priced(looked: Looked, options: Mapping[str, Any]) -> Iterator[tuple[str, Query, dict[str, Any]]]:
-    """Each question, with an equal share of the price."""
-    questions = named(looked)
-    line = write("session.diagnose(query, epsilon=0.1)", terminal="--epsilon 0.1")
-    given = [name for name in ("epsilon", "rho") if options.get(name) is not None]
-    if len(given) != 1:
+def check_price(options: Mapping[str, Any]) -> None:
+    """Refuse a diagnosis without a price; a batch divides it equally between its questions."""
+    if sum(options.get(name) is not None for name in ("epsilon", "rho")) != 1:
+        line = write("session.diagnose(query, epsilon=0.1)", terminal="--epsilon 0.1")
         raise QueryError("a diagnosis needs an epsilon or a rho", remedy=line)
-    price = positive(options[given[0]], name=given[0], example=line) * Exact(1, len(questions))
-    for name, query in questions.items():
-        yield name, query, {**options, given[0]: price}
 
 
 def answered(query: Query, looked: Looked, batch: ReleasedBatch) -> Diagnosis:

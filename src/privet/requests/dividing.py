@@ -223,6 +223,8 @@ def _has_delta(plan: ReleasePlan) -> bool:
 
 
 def _checked(questions: object) -> dict[str, Question]:
+    if isinstance(questions, BatchPlan):  # one by one, its plans would cost more: shared measurements are in each
+        raise QueryError("this is the plan of a batch, and a batch is asked by its questions", remedy=_EXAMPLE)
     if not isinstance(questions, Mapping) or not questions:
         raise UserError("a batch must be a dict of questions by name, at least one", remedy=_EXAMPLE)
     return {check_name(name, "name"): each for name, each in questions.items()}

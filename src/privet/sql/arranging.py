@@ -20,7 +20,7 @@ from privet.tables.discovered import groups_of
 from privet.tables.expressions.nodes import Column, Node
 from privet.tables.groups import Sets
 from privet.tables.operators import Columns
-from privet.tables.types import NumberType
+from privet.tables.types import MOST_GROUPS, NumberType
 
 if TYPE_CHECKING:
     from privet.sql.questions import SelectReader
@@ -74,9 +74,9 @@ class ArrangementReader:
         if limit is None:
             return None
         groups = number(self.question.source, limit.expression)
-        if groups is None or groups.denominator != 1 or not 1 <= groups <= 10_000:
-            raise self._no(limit, "LIMIT must be a whole number from 1 to 10,000")
-        return int(groups)
+        if groups is None or groups.denominator != 1 or groups < 1:
+            raise self._no(limit, "LIMIT must be a whole number of 1 or more")
+        return int(groups) if groups <= MOST_GROUPS else None  # no answer has more
 
     def _shown(self, tree: Tree) -> Node | None:
         """The column of the answer that a part of HAVING or ORDER BY means; a new aggregate is added."""

@@ -31,7 +31,7 @@ def bound(text: str, values: Sequence[object]) -> str:
     tokens = _tokens(text)
     marks = [token for token in tokens if token.token_type is TokenType.PLACEHOLDER]
     if len(marks) != len(values):
-        raise QueryError(f"the statement has {len(marks)} question marks, and {len(values)} values were given")
+        raise QueryError(f"the statement needs values for its ? ({len(marks)}), and {len(values)} were given")
     written = [_literal(value) for value in values]
     parts, end = [], 0
     for mark, literal in zip(marks, written, strict=True):
@@ -81,7 +81,7 @@ def _literal(value: object) -> str:
             return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
         case date() if not isinstance(value, datetime):
             return f"DATE '{value.isoformat()}'"
-    kind = "a time with a time zone" if isinstance(value, datetime) else f"a {type(value).__name__} of this value"
+    kind = "a time with a time zone" if isinstance(value, datetime) else f"this value of type {type(value).__name__}"
     raise QueryError(
         f"a parameter can't be {kind}",
         allowed="Parameters are None, booleans, finite numbers, texts, dates and times without a time zone",
@@ -91,5 +91,5 @@ def _literal(value: object) -> str:
 def _signed(number: Decimal) -> str:
     if number and abs(number.adjusted()) > _MOST_DIGITS:
         raise QueryError(f"a parameter can have at most {_MOST_DIGITS} digits")
-    digits = f"{abs(number):f}"
+    digits = f"{number.copy_abs():f}"  # abs() would round it to 28 digits
     return f"(-{digits})" if number < 0 else digits  # in parentheses: two dashes would begin a comment

@@ -113,7 +113,7 @@ def max(  # noqa: A001
     """A value near the largest: so many rows inside of the edge that a value beyond the data is unlikely.
 
     Example:
-        >>> float(max([7] * 1000, lower=0, upper=10, epsilon=1, step=1))
+        >>> float(max([7] * 1000, lower=1, upper=7, epsilon=1, step=1))
         7.0
     """
     rows = Rows(data, lower, upper, epsilon, missing, step)
@@ -132,7 +132,7 @@ def min(  # noqa: A001
     """A value near the smallest: so many rows inside of the edge that a value beyond the data is unlikely.
 
     Example:
-        >>> float(min([7] * 1000, lower=0, upper=10, epsilon=1, step=1))
+        >>> float(min([7] * 1000, lower=7, upper=11, epsilon=1, step=1))
         7.0
     """
     rows = Rows(data, lower, upper, epsilon, missing, step)
