@@ -82,6 +82,14 @@ waiting_each = 8
 wait = 30
 deadline = 600
 pace = 0.25
+passwords = false
+
+[server.openid]
+issuer = "https://login.example.org"
+client_id = "privet"
+secret_file = "openid.secret"
+name = "Example"
+claim = "email"
 """
 
 

@@ -22,6 +22,7 @@ from privet.errors import UserError
 from privet.ledger import Dataset, memory_ledger, open_ledger
 from privet.policy import Policy, PolicyError, load, parse, shape
 from privet.policy.agreement import grant
+from privet.policy.openid_shape import OPENID_LINES, OpenIDShape
 from privet.policy.server_shape import SERVER_LINES, ServerShape
 from privet.policy.shorthand import examples, kind_only, shorthand
 
@@ -488,3 +489,4 @@ def test_every_key_has_a_line_to_write() -> None:
     assert {*shape.TABLE_LINES} == {*shape.TableShape.model_fields} - {"columns"}
     assert {*shape.PUBLIC_LINES} == {*shape.PublicShape.model_fields}
     assert {*SERVER_LINES} == {*ServerShape.model_fields}
+    assert {*OPENID_LINES} == {*OpenIDShape.model_fields}

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from privet.cli.options import PolicyFile
+from privet.server.trees import person_tree, token_tree
 
 if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
     from privet.policy import Policy
-    from privet.server.accounts import Accounts, Person, Role, Token
+    from privet.server.accounts import Accounts, Person, Role
 
 POLICY = Path("privet.toml")
 AsName = Annotated[
@@ -24,10 +26,31 @@ AsName = Annotated[
     typer.Option("--as", metavar="STEWARD", help="The steward who does this, for the ledger; by default cli:USER."),
 ]
 Datasets = Annotated[
-    list[str] | None, typer.Option("--dataset", help="A dataset that may be asked; by default all. Can be repeated.")
+    list[str] | None,
+    typer.Option("--dataset", help="A dataset that may be asked; by default all of the account's. Can be repeated."),
+]
+Listen = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS:PORT", help="Where the server listens, if privet serve was started with --listen."),
+]
+OpenIDClaim = Annotated[
+    str | None,
+    typer.Option("--openid", help="Their e-mail address, or other claim, at the provider of OpenID Connect."),
 ]
 RoleName = Annotated[str, typer.Option("--role", help="analyst or steward.")]
-__all__ = ["POLICY", "AsName", "Datasets", "Desk", "PolicyFile", "RoleName", "desk", "person_tree", "token_tree"]
+__all__ = [
+    "POLICY",
+    "AsName",
+    "Datasets",
+    "Desk",
+    "Listen",
+    "OpenIDClaim",
+    "PolicyFile",
+    "RoleName",
+    "desk",
+    "person_tree",
+    "token_tree",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +62,10 @@ class Desk:
     origin: str
     """The address of the server."""
     by: str
+    named: bool
+    """Whether the address was named; otherwise a server that was started with --listen has another."""
+    passwords: bool
+    """Whether people may sign in with a password."""
 
     def recording(self, note: str, datasets: Collection[str] | None) -> AbstractContextManager[None]:
         """Within this block, an act is written into the ledger just before it is done: for some datasets, or all."""
@@ -76,6 +103,20 @@ class Desk:
                 )
         return frozenset(datasets) if datasets else None
 
+    def chosen(self, datasets: list[str] | None, every: bool) -> frozenset[str] | None:
+        """The datasets that somebody may ask, None for all: nobody gets access that was not named."""
+        from privet.errors import Remedy, UserError
+
+        if every and datasets:
+            raise UserError("name datasets, or every dataset, not both")
+        if not every and not datasets:
+            raise UserError(
+                "the datasets that they may ask are missing",
+                allowed=f"The datasets are: {', '.join(self.policy.datasets)}",
+                remedy=Remedy(f"Add --dataset {shlex.quote(next(iter(self.policy.datasets)))}, or --every-dataset"),
+            )
+        return self.checked(datasets)
+
     def link(self, secret: str) -> str:
         """The one-time link with this secret."""
         return f"{self.origin}/welcome/{secret}"
@@ -91,10 +132,13 @@ class Desk:
 
 
 @contextmanager
-def desk(policy: Path, as_name: str | None = None, *, create: bool = False) -> Iterator[Desk]:
+def desk(
+    policy: Path, as_name: str | None = None, *, create: bool = False, listen: str | None = None
+) -> Iterator[Desk]:
     """Open the accounts of a policy; with `create`, they are created if they are missing."""
     from privet.errors import UserError, install
     from privet.policy import load
+    from privet.policy.server_shape import ServerShape, checked_listen
 
     try:
         from privet.server.accounts import AccountError, Accounts, Role
@@ -102,7 +146,8 @@ def desk(policy: Path, as_name: str | None = None, *, create: bool = False) -> I
     except ImportError:
         raise UserError("accounts need the extra 'server'", remedy=install("server")) from None
     read = load(policy)
-    settings = Settings.of(read)
+    settings = Settings.of(read, listen=None if listen is None else checked_listen(listen))
+    named = listen is not None or (read.shape.server or ServerShape()).address is not None
     with Accounts.open(settings.accounts, create=create) as accounts:
         by = cli_user() if as_name is None else as_name
         if as_name is not None:
@@ -110,7 +155,7 @@ def desk(policy: Path, as_name: str | None = None, *, create: bool = False) -> I
             if person is None or person.disabled or person.role is not Role.STEWARD:
                 raise AccountError(f"{as_name!r} is not a steward's account, so nothing can be done in its name")
             by = person.name
-        yield Desk(read, accounts, settings.origin, by)
+        yield Desk(read, accounts, settings.origin, by, named, settings.passwords)
 
 
 def cli_user() -> str:
@@ -145,33 +190,3 @@ def in_words(datasets: Collection[str] | None) -> str:
         ('every dataset', 'a, b')
     """
     return "every dataset" if datasets is None else ", ".join(sorted(datasets)) or "no dataset"
-
-
-def person_tree(person: Person) -> dict[str, Any]:
-    """A person, for programs."""
-    return {
-        "name": person.name,
-        "role": str(person.role),
-        "datasets": None if person.datasets is None else sorted(person.datasets),
-        "disabled": person.disabled,
-        "has_password": person.has_password,
-    }
-
-
-def token_tree(token: Token) -> dict[str, Any]:
-    """A token without its secret, for programs."""
-    from privet.exact import literal
-
-    return {
-        "id": token.id,
-        "name": token.name,
-        "label": token.label,
-        "role": str(token.role),
-        "datasets": None if token.datasets is None else sorted(token.datasets),
-        "max_epsilon": None if token.max_epsilon is None else literal(token.max_epsilon).strip('"'),
-        "spent": literal(token.spent).strip('"'),
-        "created": token.created.isoformat(),
-        "expires": token.expires.isoformat(),
-        "revoked": token.revoked is not None,
-        "last_used": None if token.last_used is None else token.last_used.isoformat(),
-    }

@@ -110,6 +110,7 @@ def revoke(
         token = at.accounts.token(id_)
         if token is None:
             raise UserError("there is no token with this id", remedy=Remedy("See privet tokens list"))
-        with at.recording(f"account {token.name}: token {token.id} revoked", token.datasets):
-            token = at.accounts.revoke_token(token.id)
+        if token.revoked is None:
+            with at.recording(f"account {token.name}: token {token.id} revoked", token.datasets):
+                token = at.accounts.revoke_token(token.id)
     print_json(token_tree(token)) if as_json else print(f"The token {token.id} of {token.name} is revoked.")

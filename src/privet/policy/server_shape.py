@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated
+from typing import Annotated, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from privet.errors import UserError
 from privet.exact import Exact
 from privet.policy import fields, toml
 from privet.policy.fields import Part
+from privet.policy.openid_shape import OpenIDShape
 from privet.system.addresses import masked
 
 _LISTEN = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):(?P<port>[0-9]{1,5})")
@@ -74,6 +75,16 @@ class ServerShape(Part):
     """Seconds that a question may take once it is paid for. After that it fails, and stays paid."""
     pace: fields.Epsilon = Exact(1, 4)
     """Seconds of the first step of the ladder, which doubles: new answers leave only at its steps. 0 turns it off."""
+    passwords: bool = True
+    """Whether people may sign in with a password. Without, they sign in by `[server.openid]` or a one-time link."""
+    openid: OpenIDShape | None = None
+    """The provider of OpenID Connect by which people can sign in."""
+
+    @model_validator(mode="after")
+    def _has_a_way_in(self) -> Self:
+        if not self.passwords and self.openid is None:
+            raise UserError("without passwords, people need another way to sign in: [server.openid]")
+        return self
 
 
 SERVER_LINES: dict[str, str] = {
@@ -88,5 +99,7 @@ SERVER_LINES: dict[str, str] = {
     "wait": "30",
     "deadline": "600",
     "pace": "0.25",
+    "passwords": "false",
+    "openid": '{ issuer = "https://login.example.org", client_id = "privet" }',
 }
 """For each key of the server."""

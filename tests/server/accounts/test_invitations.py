@@ -40,9 +40,11 @@ def test_the_first_start_makes_a_steward(open_accounts: Opener) -> None:
     first, second = accounts.first_steward(), open_accounts().first_steward()
     assert first is not None
     assert second is not None
-    assert accounts.invited(first) is None, "a second start replaces the link of the first"
+    assert (first[0], second[0]) == ("steward", "steward")
+    assert accounts.invited(first[1]) is None, "a second start replaces the link of the first"
+    assert accounts.first_steward(invite=False) == ("steward", ""), "and one that shows none leaves it"
     assert [(person.name, person.role) for person in accounts.people()] == [("steward", Role.STEWARD)]
-    assert accounts.accept(second, PASSWORD).has_password
+    assert accounts.accept(second[1], PASSWORD).has_password
     assert accounts.sign_in("steward", PASSWORD, address=HERE)[1].role is Role.STEWARD
     assert accounts.first_steward() is None
 
@@ -58,9 +60,9 @@ def test_a_store_without_people_that_had_some_is_not_a_new_one(accounts: Account
 @IN_A_FILE
 def test_the_first_start_invites_a_steward_who_was_added_before(accounts: Accounts) -> None:
     accounts.add("sam", Role.STEWARD)
-    secret = accounts.first_steward()
-    assert secret is not None
-    invited = accounts.invited(secret)
+    first = accounts.first_steward()
+    assert first is not None
+    invited = accounts.invited(first[1])
     assert invited is not None
     assert (invited.name, len(accounts.people())) == ("sam", 1)
 

@@ -84,6 +84,11 @@ def test_a_disabled_person_is_locked_out_at_once(accounts: Accounts) -> None:
     assert accounts.sign_in("ana", PASSWORD, address=HERE)[1].person.name == "ana"
     assert accounts.session(cookie) is None
     assert accounts.bearer(text) is None, "a revoked token stays revoked"
+    assert accounts.invited(link) is None, "so does a link"
+    with pytest.raises(AccountError, match="wrong, was used already"):
+        accounts.accept(link, OTHER)
+    assert accounts.finish_device(codes.device_code).text == ""
+    assert accounts.sign_in("ana", PASSWORD, address=HERE), "and the password is the old one"
 
 
 @IN_A_FILE

@@ -50,7 +50,8 @@ def shown_but_unknown(nursery: Nursery, open_accounts: Opener, where: str, log: 
         while log.stat().st_size < 300:
             time.sleep(0.005)
         os.kill(child.pid, signal.SIGKILL)
-    assert child.join() == -signal.SIGKILL
+    code = child.join()
+    assert code == -signal.SIGKILL, child.output.read_text()[-1500:]
     texts = log.read_text(encoding="utf-8").split()
     assert len(texts) >= 2
     with open_accounts() as accounts:  # opens and is whole

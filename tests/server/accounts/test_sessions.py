@@ -7,7 +7,7 @@ from itsdangerous import Signer
 from tests.server.accounts.common import HERE, IN_A_FILE, OTHER, PASSWORD, Clock, Opener, analyst, steward
 
 from privet.server.accounts import Accounts, Identity, WrongPassword
-from privet.server.accounts.logins import IDLE, LONGEST, REMEMBERED, _browser, browser_mark
+from privet.server.accounts.logins import IDLE, LONGEST, REMEMBERED, browser_mark, known_browser
 from privet.server.accounts.tables import sessions
 
 
@@ -140,7 +140,7 @@ def test_marks_of_browsers_are_known_until_they_are_old(accounts: Accounts, cloc
 
     def known(name: str, mark: str) -> bool:
         with accounts._store.reading() as connection:
-            return _browser(connection, name, mark) is not None
+            return known_browser(connection, mark, name) is not None
 
     assert known("ana", mark)
     wrong = [other, "", mark[:-1], mark.upper(), f"{mark[:17]}{other[17:]}", cookie, "\ud800", "\x00", f"{mark}\n"]

@@ -21,7 +21,7 @@ from tests.server.accounts.common import (
 from privet.server.accounts import AccountError, Accounts, Throttled, WrongPassword
 from privet.server.accounts.logins import browser_mark
 from privet.server.accounts.passwords import Passwords, production
-from privet.server.accounts.throttle import BY_ADDRESS, BY_BROWSER, BY_NAME
+from privet.server.accounts.throttle import BY_ADDRESS, BY_BROWSER, BY_NAME, SIGN_INS
 
 
 class Eager(Passwords):
@@ -245,3 +245,26 @@ def test_a_browser_has_no_attempts_for_somebody_else(accounts: Accounts) -> None
             accounts.sign_in("ana", OTHER, address=THERE, mark=browser_mark(cookie))
         own.append(type(raised.value))
     assert own == [WrongPassword] * BY_BROWSER.burst + [Throttled] * 5
+
+
+def test_right_passwords_are_limited_too(accounts: Accounts, clock: Clock, hasher: Counting) -> None:
+    """Each makes a session and takes the work of a hash; before, there was no end to them."""
+    analyst(accounts)
+    cookie = ""
+    for _ in range(SIGN_INS.burst):
+        cookie, _ = accounts.sign_in("ana", PASSWORD, address=HERE)
+    for _ in range(BY_NAME.burst):
+        with pytest.raises(Throttled) as refused:
+            accounts.sign_in("ana", PASSWORD, address=HERE)
+        assert refused.value.retry_after <= SIGN_INS.seconds
+    worked = hasher.verified
+    with pytest.raises(Throttled):
+        accounts.sign_in("ana", PASSWORD, address=HERE)
+    assert hasher.verified == worked, "in the end without the work"
+    assert accounts.session(cookie) is not None, "sessions go on"
+    clock.pass_(BY_NAME.seconds)
+    accounts.sign_in("ana", PASSWORD, address=HERE)
+    for _ in range(BY_NAME.burst):
+        with pytest.raises((WrongPassword, Throttled)):
+            accounts.sign_in("ana", OTHER, address=THERE)
+    assert accounts.sign_in("ana", PASSWORD, address=HERE, mark=browser_mark(cookie)), "wrong ones do not count"

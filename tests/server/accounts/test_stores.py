@@ -38,8 +38,9 @@ DAMAGE: dict[str, tuple[str, ...]] = {
     "another column": ("ALTER TABLE privet_accounts_people ADD COLUMN a",),
     "no version": ("DELETE FROM privet_accounts",),
     "two versions": ("INSERT INTO privet_accounts SELECT * FROM privet_accounts",),
-    "a newer version": ("UPDATE privet_accounts SET version = 2",),
+    "a newer version": ("UPDATE privet_accounts SET version = 3",),
     "an older version": ("UPDATE privet_accounts SET version = 0",),
+    "an older version with newer tables": ("UPDATE privet_accounts SET version = 1",),
     "no tables": (
         "PRAGMA writable_schema = ON",
         "DELETE FROM sqlite_schema",
@@ -208,7 +209,7 @@ IN_POSTGRES = {
     "row security": ("ALTER TABLE privet_accounts_people ENABLE ROW LEVEL SECURITY",),
     "a missing table": ("DROP TABLE privet_accounts_sessions",),
     "no version": ("DELETE FROM privet_accounts",),
-    "a newer version": ("UPDATE privet_accounts SET version = 2",),
+    "a newer version": ("UPDATE privet_accounts SET version = 3",),
 }
 
 

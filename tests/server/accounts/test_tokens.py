@@ -1,4 +1,4 @@
-"""API tokens: stolen, expired, revoked, of another dataset or role; and what they may spend."""
+"""API tokens: stolen, expired, revoked, of another dataset or role; how many, and what they may spend."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import pytest
-from tests.server.accounts.common import IN_A_FILE, Clock, Opener, analyst, everything, steward
+from tests.server.accounts.common import HERE, IN_A_FILE, Clock, Opener, analyst, everything, steward
 
 from privet.errors import BudgetError, NumberError, UserError
 from privet.exact import Exact
-from privet.server.accounts import AccountError, Accounts, Role
+from privet.server.accounts import AccountError, Accounts, Role, Throttled
+from privet.server.accounts.grants import MOST_DAYS, MOST_TOKENS
 from privet.server.accounts.tables import tokens
+from privet.server.accounts.throttle import TOKENS
 
 DAY = 24 * 3600
 
@@ -79,7 +81,7 @@ def test_tokens_end_at_once(open_accounts: Opener, clock: Clock) -> None:
     assert other.bearer(stolen) is not None
     assert accounts.revoke_token(token.id).revoked is not None
     assert other.bearer(stolen) is None
-    with pytest.raises(AccountError, match="not valid any more"):
+    with pytest.raises(AccountError, match="no longer valid"):
         accounts.hold(token.id, Exact(0))
     clock.pass_(DAY - 1)
     assert other.bearer(short) is not None
@@ -189,3 +191,26 @@ def test_racing_threads_never_pass_the_limit(open_accounts: Opener) -> None:
 @IN_A_FILE
 def test_a_twin_that_compares_first_passes_the_limit(open_accounts: Opener) -> None:
     assert spent_by_threads(open_accounts(Careless)) > Exact(1, 4)
+
+
+def test_a_person_has_so_many_tokens_and_makes_new_ones_so_fast(accounts: Accounts, clock: Clock) -> None:
+    analyst(accounts)
+    made = [accounts.create_token("ana", str(number), days=MOST_DAYS)[1] for number in range(MOST_TOKENS)]
+    clock.pass_(TOKENS.burst * TOKENS.seconds)
+    with pytest.raises(AccountError, match="has 100 tokens, which is the maximum"):
+        accounts.create_token("ana", "one more")
+    for token in made:
+        accounts.revoke_token(token.id)
+    for number in range(TOKENS.burst):  # made and revoked: none is live, and each is a row
+        accounts.revoke_token(accounts.create_token("ana", str(number))[1].id)
+    with pytest.raises(Throttled) as refused:
+        accounts.create_token("ana", "one more")
+    assert 0 < refused.value.retry_after <= TOKENS.seconds
+    codes = accounts.begin_device("laptop", address=HERE)
+    accounts.approve_device(codes.user_code, accounts.begin_session("ana")[1])
+    with pytest.raises(Throttled):
+        accounts.finish_device(codes.device_code)
+    accounts.add("bo")
+    accounts.create_token("bo", "of another")
+    clock.pass_(TOKENS.seconds)
+    accounts.create_token("ana", "later")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import shutil
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,18 +12,12 @@ from pathlib import Path
 import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
-import uvicorn
 from playwright.sync_api import Browser, BrowserContext, Page
-from tests.server.api.serving import CHEAP, free_port
+from tests.server.threads import in_thread
 
-from privet.policy import load
-from privet.server.accounts import Accounts, Role
-from privet.server.app import application
+from privet.server.accounts import Role
 from privet.server.identity import cookie_name
-from privet.server.logs import Log
 from privet.server.pages.rendering import segment
-from privet.server.serving import configured
-from privet.server.settings import Settings
 from privet.server.state import Server
 
 EVIL = "<img src=x onerror=window.hacked=1>"
@@ -40,7 +32,6 @@ POLICY = """
 ledger = "site.ledger"
 
 [server]
-listen = "127.0.0.1:{port}"
 pace = 0
 
 [datasets.people]
@@ -104,7 +95,6 @@ class Site:
 
 @contextmanager
 def site_over(folder: Path) -> Iterator[Site]:
-    port = free_port()
     rows = {
         "person_id": list(range(60)),
         "region": ["north", "south", "east"] * 20,
@@ -115,31 +105,19 @@ def site_over(folder: Path) -> Iterator[Site]:
     pq.write_table(pa.table({COLUMN: [KEY, "b", None] * 5}), folder / "evil.parquet")
     names = {"evil": _toml(EVIL), "table": _toml(TABLE), "column": _toml(COLUMN), "key": _toml(KEY)}
     policy = folder / "privet.toml"
-    policy.write_text(POLICY.format(port=port, **names), encoding="utf-8")
-    read = load(policy)
-    settings = Settings.of(read)
-    accounts = Accounts.open(settings.accounts, hasher=CHEAP)
-    accounts.add("sam", Role.STEWARD)
-    accounts.set_password("sam", PASSWORD)
-    for name, datasets in {"ann": ["people"], "bob": ["people"], ANALYST: ["people", EVIL]}.items():
-        accounts.add(name, Role.ANALYST, datasets)
-        accounts.set_password(name, PASSWORD)
-    log = io.StringIO()
-    opened = Server.open(read, settings, accounts, Log(log))
-    runs = uvicorn.Server(configured(application(opened), settings))
-    thread = threading.Thread(target=runs.run, daemon=True)
-    thread.start()
-    while not runs.started and thread.is_alive():
-        time.sleep(0.01)
-    site = Site(settings.origin, opened, log)
-    try:
-        yield site
-    finally:
-        for client in site.open:
-            client.close()
-        runs.should_exit = True
-        thread.join(30)
-    assert not thread.is_alive()
+    policy.write_text(POLICY.format(**names), encoding="utf-8")
+    with in_thread(policy) as up:
+        up.accounts.add("sam", Role.STEWARD)
+        for name, datasets in {"ann": ["people"], "bob": ["people"], ANALYST: ["people", EVIL]}.items():
+            up.accounts.add(name, Role.ANALYST, datasets)
+        for name in ("sam", "ann", "bob", ANALYST):
+            up.accounts.set_password(name, PASSWORD)
+        site = Site(up.server.settings.origin, up.server, up.log)
+        try:
+            yield site
+        finally:
+            for client in site.open:
+                client.close()
 
 
 def asked(site: Site, name: str, sql: str = STATEMENT, *, price: str = "1", dataset: str = "people") -> str:

@@ -14,15 +14,20 @@ from tests.server.pages.site import ANALYST, COLUMN, EVIL, KEY, PASSWORD, STATEM
 
 from privet.server.accounts import Role
 from privet.server.authorization import Rule
+from privet.server.openid.flow import CALLBACK
 from privet.server.pages.rendering import segment
 from privet.server.pages.routes import PAGES
 
 pytestmark = pytest.mark.slow
 WIDTHS = (375, 768, 1280)
+SIDEWAYS = """innerWidth > 400 ? 0 :
+    Math.max(0, ...[...document.querySelectorAll('.scroll:has(table.stacked)')]
+        .map(each => each.scrollWidth - each.clientWidth))"""
+"""How far a table that has a form for phones must be scrolled there."""
 PLAIN = "SELECT region, COUNT(*) AS n FROM people GROUP BY region"
 _DATASET = "/datasets/{dataset}"
-NO_PAGES = {"/static/{file}", f"{_DATASET}/answers/{{which}}/{{file}}"}
-"""What is a file."""
+NO_PAGES = {"/static/{file}", f"{_DATASET}/answers/{{which}}/{{file}}", CALLBACK}
+"""What is a file, or a way back from a provider."""
 LEADS_ON = {"/", "/steward"}
 """What leads to another page."""
 
@@ -76,6 +81,7 @@ def test_every_page_is_accessible_and_keeps_to_the_policy(browser: Browser, site
                         page.set_viewport_size({"width": width, "height": 900})
                         over = page.evaluate("document.documentElement.scrollWidth - innerWidth")
                         assert over <= 0, (address, width, over)
+                        assert page.evaluate(SIDEWAYS) <= 0, (address, width)
         assert page.evaluate("window.hacked") is None
         assert visitor.complaints == []
     assert visited >= (24 if name == "sam" else 12)

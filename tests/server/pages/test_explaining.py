@@ -11,6 +11,7 @@ import pytest
 
 import privet as pv
 from privet.exact import Exact
+from privet.planner import ReleasePlan
 from privet.privacy.guarantees import Budget
 from privet.server.pages import budgets, explaining, showing
 from privet.server.pages.rendering import render
@@ -150,3 +151,14 @@ def test_the_python_of_an_answer_has_its_statement() -> None:
         release = session.release(sql, epsilon="0.1")
         code = showing.in_python(release, origin="http://localhost", dataset="t", sql=sql)
         assert sql in [node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)]
+
+
+def test_a_bug_in_an_error_is_not_taken_for_an_unknown_one(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(plan: ReleasePlan, name: str) -> Exact:
+        raise AttributeError(name)
+
+    priced: Any = {"rho" if isinstance(session.balance.budget, pv.ZeroConcentratedDP) else "epsilon": "0.5"}
+    plan = session.plan("SELECT COUNT(*) AS n FROM t", **priced)
+    monkeypatch.setattr(ReleasePlan, "expected", broken)
+    with pytest.raises(AttributeError):
+        explaining.explained(plan, session.balance, before=None, sections=[], at=lambda step: None)

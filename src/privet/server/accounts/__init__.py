@@ -1,7 +1,7 @@
 """Who are you: people, passwords, sessions of the page, API tokens, one-time links and device logins."""
 
 from privet.server.accounts.accounts import Accounts
-from privet.server.accounts.errors import AccountError, StoreBusy, StoreError, Throttled, WrongPassword
+from privet.server.accounts.errors import AccountError, NotLetIn, StoreBusy, StoreError, Throttled, WrongPassword
 from privet.server.accounts.records import (
     DeviceCodes,
     DeviceRequest,
@@ -21,6 +21,7 @@ __all__ = [
     "DeviceResult",
     "DeviceState",
     "Identity",
+    "NotLetIn",
     "Person",
     "Role",
     "StoreBusy",

@@ -14,7 +14,7 @@ from privet.server.accounts.devices import Devices
 from privet.server.accounts.errors import AccountError
 from privet.server.accounts.in_postgres import open_address
 from privet.server.accounts.in_sqlite import open_file
-from privet.server.accounts.invitations import Invitations
+from privet.server.accounts.openid import OpenID
 from privet.server.accounts.passwords import Passwords
 from privet.server.accounts.store import noting
 from privet.server.accounts.tokens import Tokens
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from argon2 import PasswordHasher
 
 
-class Accounts(Invitations, Tokens, Devices):
+class Accounts(OpenID, Tokens, Devices):
     """The accounts in a store, which several threads, processes and machines can use at once.
 
     Every operation is one transaction that is on disk when it returns. Errors: `AccountError` for an act that is not

@@ -17,10 +17,14 @@ from privet.server.accounts.errors import AccountError
 from privet.server.accounts.passwords import Passwords
 from privet.server.accounts.records import Person, Role, Token
 from privet.server.accounts.store import Store
-from privet.server.accounts.tables import people
+from privet.server.accounts.tables import openid, people
 from privet.tables.schema import check_name
 
-_BY_NAME = sa.select(people).where(people.c.name == sa.bindparam("n"))
+EVERYBODY = sa.select(
+    people, openid.c.awaits, sa.case((openid.c.subject.is_not(None), 1), else_=0).label("linked")
+).outerjoin(openid, openid.c.name == people.c.name)
+"""The rows of people, with how they sign in."""
+_BY_NAME = EVERYBODY.where(people.c.name == sa.bindparam("n"))
 
 
 class Base:
@@ -77,6 +81,8 @@ def person_of(row: Any) -> Person:
         disabled=bool(row.disabled),
         has_password=row.password is not None,
         created=moment(row.created),
+        openid=row.awaits,
+        linked=bool(row.linked),
     )
 
 

@@ -6,6 +6,7 @@
     └── AccountError       an act on accounts that is not allowed; the message says why
     PrivetError
     ├── WrongPassword      a sign-in that failed; the text is always the same
+    ├── NotLetIn           a sign-in by OpenID Connect of somebody who has no account; the text is always the same
     └── Throttled          too many attempts; says when to try again
     LedgerError
     └── StoreError         the account store can't be read, written or trusted; nobody is let in
@@ -27,6 +28,15 @@ class WrongPassword(PrivetError):
 
     def __init__(self) -> None:
         super().__init__("the name or the password is wrong")
+
+
+class NotLetIn(PrivetError):
+    """A provider of OpenID Connect named somebody who is not let in: unknown, disabled, or not who was expected."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("you have no access here. Ask a steward for it")
+        self.reason = reason
+        """Why, for the log: one of a few words."""
 
 
 class Throttled(PrivetError):

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from privet.errors import Subject
 from privet.exact import Exact, positive, whole
-from privet.server.accounts import hashing
+from privet.server.accounts import hashing, throttle
 from privet.server.accounts.base import person_of, scope_of, scope_text
 from privet.server.accounts.errors import AccountError
 from privet.server.accounts.records import Role
@@ -18,7 +18,9 @@ from privet.server.accounts.store import Store, changed
 from privet.server.accounts.tables import tokens
 
 MOST_DAYS = 366
-_MOST_TOKENS = 100  # live tokens of a person
+"""The longest life of a token."""
+MOST_TOKENS = 100
+"""The most live tokens of a person."""
 _DAY = 24 * 3600
 
 
@@ -59,8 +61,9 @@ class Grant:
         """Store a new token with this grant; returns its text and its id."""
         live = (tokens.c.name == name) & tokens.c.revoked.is_(None) & (tokens.c.expires > now)
         count = connection.execute(sa.select(sa.func.count()).select_from(tokens).where(live)).scalar() or 0
-        if count >= _MOST_TOKENS:
-            raise AccountError(f"{name!r} has {count} tokens, which is the most. Revoke one first")
+        if count >= MOST_TOKENS:
+            raise AccountError(f"{name!r} has {count} tokens, which is the maximum. Revoke one first")
+        throttle.charge(connection, now, [(hashing.keyed(where.key, "tokens", name), throttle.TOKENS)])
         key, secret = hashing.new_id(), hashing.new_secret()
         row = {
             "id": key,

@@ -79,8 +79,18 @@ class InPostgres(Store):
                     raise AccountError(f"there is no account store at {self.where}")
                 tables.metadata.create_all(connection, checkfirst=False)
                 connection.execute(first_row())
+            elif self._is_first(connection):
+                tables.upgrade(connection)
         with self.reading():
             pass
+
+    def _is_first(self, connection: sa.Connection) -> bool:
+        """Whether this is a store of version 1, from which writers are kept away until the transaction ends."""
+        head = sa.select(tables.store.c.version).with_for_update()
+        if connection.execute(head).scalars().all() != [1]:
+            return False
+        names = [table.name for table in tables.ADDED]
+        return all(connection.exec_driver_sql(f"SELECT to_regclass('{name}')").scalar() is None for name in names)
 
 
 def open_address(text: str, *, create: bool) -> InPostgres:

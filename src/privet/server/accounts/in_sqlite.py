@@ -107,6 +107,15 @@ class InSQLite(Store):
             if each not in objects:
                 raise self.damaged(f"has no {each[0]} {each[1]!r}")
 
+    def upgrade(self) -> None:
+        """Add what an untouched store of version 1 does not have; called when it is opened."""
+        with self._guarded(), self._transaction(write=False) as connection:
+            if not _is_first(connection):
+                return
+        with self._guarded(), self._transaction(write=True) as connection:
+            if _is_first(connection):  # otherwise another process was faster
+                tables.upgrade(connection)
+
     def check_whole(self) -> None:
         """Refuse a damaged file; called when it is opened."""
         with self._guarded(), self._transaction(write=False) as connection:
@@ -119,6 +128,15 @@ class InSQLite(Store):
     def _is_busy(self, error: BaseException) -> bool:
         original = getattr(error, "orig", None) or error
         return isinstance(original, _Held) or getattr(original, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def _is_first(connection: sa.Connection) -> bool:
+    """Whether this is a store of version 1, with nothing added to it or missing."""
+    new = {table.name for table in tables.ADDED}
+    own = [each for each in _own_schema() if each[2] not in new]
+    objects = [tuple(row) for row in connection.exec_driver_sql(_SCHEMA).fetchall()]
+    marked = connection.exec_driver_sql("PRAGMA application_id").scalar() == MARK
+    return marked and objects == own and connection.execute(sa.select(tables.store.c.version)).scalars().all() == [1]
 
 
 class _Held(OSError):
@@ -179,6 +197,7 @@ def open_file(text: str, path: Path, *, create: bool) -> InSQLite:
     except OSError as error:
         raise StoreError(f"the account store {text[:200]!r} can't be opened: {error.strerror or error}") from None
     try:
+        store.upgrade()
         store.check_whole()
     except BaseException:
         store.close()

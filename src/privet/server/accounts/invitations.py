@@ -38,10 +38,11 @@ class Invitations(Logins, People):
         changed(connection.execute(sa.insert(invitations).values(row)), self._store)
         return secret
 
-    def first_steward(self, name: str = "steward") -> str | None:
-        """The one-time secret for a server's first start, until a steward has set a password; otherwise None.
+    def first_steward(self, name: str = "steward", *, invite: bool = True) -> tuple[str, str] | None:
+        """For a server's first start, until a steward has set a password: who must, and a one-time secret for it.
 
-        Claim: a store in which a steward has ever had a password gives no such secret, even if its people were removed.
+        The account is added if there is no steward. Without `invite` the secret is empty, and an earlier one is valid.
+        Claim: a store in which a steward has ever had a password gives None, even if its people were removed.
         """
         with self._store.writing() as connection:
             if connection.execute(sa.select(store.c.started)).scalar():
@@ -50,7 +51,8 @@ class Invitations(Logins, People):
             names = sorted(connection.execute(sa.select(people.c.name).where(waiting)).scalars())
             if not names:
                 self._add(connection, name, Role.STEWARD, None)
-            return self._invite(connection, name if name in names or not names else names[0], HOURS)
+            first = name if name in names or not names else names[0]
+            return first, self._invite(connection, first, HOURS) if invite else ""
 
     def invited(self, secret: str) -> Person | None:
         """Whose link this is; None if it is wrong, used or expired."""
@@ -59,7 +61,10 @@ class Invitations(Logins, People):
         return None if row is None else person_of(row)
 
     def _invited(self, connection: sa.Connection, secret: str) -> Any:
-        live = (invitations.c.hash == hashing.digest(secret)) & (invitations.c.expires > self._now())
+        return self._invited_by(connection, hashing.digest(secret))
+
+    def _invited_by(self, connection: sa.Connection, digest: str) -> Any:
+        live = (invitations.c.hash == digest) & (invitations.c.expires > self._now())
         name = connection.execute(sa.select(invitations.c.name).where(live)).scalar()
         row = None if name is None else find(connection, name)
         return None if row is None or row.disabled else row
@@ -71,18 +76,19 @@ class Invitations(Logins, People):
         """
         person = self.invited(secret)
         if person is None:
-            raise _useless()
+            raise useless()
         check_new(person.name, password)
         hashed = self._passwords.hashed(password)
         with self._store.writing() as connection:
             row = self._invited(connection, secret)
             if row is None:
-                raise _useless()
+                raise useless()
             self._set_password(connection, row, hashed)
             return person_of(self._existing(connection, row.name))
 
 
-def _useless() -> AccountError:
+def useless() -> AccountError:
+    """The error for a link that opens nothing."""
     return AccountError(
         "this link is wrong, was used already or has expired", remedy=Remedy("Ask a steward for a new one")
     )

@@ -54,21 +54,26 @@ class Logins(Base):
                 raise WrongPassword
             if renewed != row.password:
                 connection.execute(sa.update(people).where(people.c.name == row.name).values(password=renewed))
-            throttle.refund(connection, charges)
+            self._succeed(connection, row.name, charges)
             return self._begin(connection, now)
 
     def check_password(self, name: str, password: str, *, address: str, mark: str | None = None) -> Person:
         """Check a password as `sign_in` does, and begin no session: before a change that needs it again."""
         row, charges = self._checked(name, password, address, mark)
         with self._store.writing() as connection:
-            throttle.refund(connection, charges)
+            self._succeed(connection, row.name, charges)
         return person_of(row)
+
+    def _succeed(self, connection: sa.Connection, name: str, charges: list[tuple[str, Rule]]) -> None:
+        """Give back the attempts of a right password; too many of these are refused, and use up attempts."""
+        throttle.charge(connection, self._clock(), [(self._key("right", name), throttle.SIGN_INS)])
+        throttle.refund(connection, charges)
 
     def _checked(self, name: str, password: str, address: str, mark: str | None) -> tuple[Any, list[tuple[str, Rule]]]:
         """The person's row, and the attempts that were charged; WrongPassword if it is not the password."""
         name = normalised(name[:1000])
         with self._store.writing() as connection:
-            row, browser = find(connection, name), _browser(connection, name, mark or "")
+            row, browser = find(connection, name), known_browser(connection, mark or "", name)
             if browser is not None:
                 charges = [(self._key("browser", browser), throttle.BY_BROWSER)]
             else:
@@ -177,13 +182,13 @@ def browser_mark(cookie_value: str) -> str:
     return f"{key}.{hashing.keyed(secret.encode(), 'browser')}"
 
 
-def _browser(connection: sa.Connection, name: str, mark: str) -> str | None:
-    """The id of the session that left this mark, if it was a session of this person."""
+def known_browser(connection: sa.Connection, mark: str, name: str | None = None) -> str | None:
+    """The id of the session that left this mark, if it was a session of this person, or of anybody."""
     if _MARK.fullmatch(mark) is None or not mark.isascii():
         return None
     key = mark.partition(".")[0]
     row = connection.execute(_BY_ID, {"n": key}).one_or_none()
-    known = row is not None and row.name == name and hashing.same(row.mark, hashing.digest(mark))
+    known = row is not None and name in (None, row.name) and hashing.same(row.mark, hashing.digest(mark))
     return key if known else None
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-VERSION = 1
+VERSION = 2
+"""Version 1 had no tables for OpenID Connect; `upgrade` adds them."""
 
 metadata = sa.MetaData()
 
@@ -84,5 +85,32 @@ devices = sa.Table(
 )
 attempts = sa.Table("privet_accounts_attempts", metadata, _text("key", key=True), _whole("full"))
 """For throttling: by hashed name or address, the time in microseconds at which its allowance is full again."""
+openid = sa.Table(
+    "privet_accounts_openid",
+    metadata,
+    _text("name", key=True),
+    _text("awaits", null=True),  # the e-mail address, or another claim, of the first sign-in
+    _text("issuer", null=True),  # set together with the subject at the first sign-in; from then on only they count
+    _text("subject", null=True),
+)
+"""How people sign in by OpenID Connect."""
+openid_logins = sa.Table(
+    "privet_accounts_openid_logins",
+    metadata,
+    _text("hash", key=True),
+    _whole("expires"),
+    _text("target"),
+    _text("invitation", null=True),
+    _text("charged"),
+)
+"""Sign-ins that have begun, by the hash of the secret that the browser has."""
 
 NAMES = tuple(metadata.tables)
+ADDED: tuple[sa.Table, ...] = (openid, openid_logins)
+"""What version 1 did not have."""
+
+
+def upgrade(connection: sa.Connection) -> None:
+    """Make a store of version 1 one of version 2."""
+    metadata.create_all(connection, tables=[*ADDED], checkfirst=False)
+    connection.execute(sa.update(store).values(version=VERSION))

@@ -36,6 +36,12 @@ BY_ADDRESS = Rule(30, 15)
 """Sign-ins from one address, which an office may share."""
 BY_BROWSER = Rule(10, 60)
 """Sign-ins to one account from a browser in which this person has signed in before."""
+SIGN_INS = Rule(100, 60)
+"""Sign-ins of one person with the right password: each makes a session."""
+TOKENS = Rule(100, 600)
+"""New tokens of one person."""
+BY_OPENID = Rule(30, 15)
+"""Sign-ins by OpenID Connect that one address begins and does not complete."""
 DEVICES = Rule(20, 15)
 """Device logins that one address begins."""
 USER_CODES = Rule(10, 60)

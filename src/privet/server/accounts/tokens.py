@@ -63,13 +63,13 @@ class Tokens(Base):
             owner = None if row is None else find(connection, row.name)
         if not hashing.same(hashing.digest(parts[2]), "" if row is None else row.hash):
             return None
-        now = self._now()
-        if owner is None or owner.disabled or not token_of(row).is_live(moment(now)):
+        now, token = self._now(), token_of(row)
+        if owner is None or owner.disabled or not token.is_live(moment(now)):
             return None
         if row.used is None or now >= row.used + _TOUCH:
             with suppress(StoreBusy), self._store.writing(alone=False) as connection:
                 connection.execute(sa.update(tokens).where(tokens.c.id == row.id).values(used=now))
-        person, token = person_of(owner), token_of(row)
+        person = person_of(owner)
         return Identity(person, token.role.at_most(person.role), both(person.datasets, token.datasets), token=token)
 
     def still_asks(self, identity: Identity, dataset: str) -> bool:
@@ -153,7 +153,7 @@ def _find(connection: sa.Connection, key: str, *, lock: bool = False) -> Any:
 
 
 def _no_such_token() -> AccountError:
-    return AccountError("there is no such token, or it is not valid any more")
+    return AccountError("there is no such token, or it is no longer valid")
 
 
 def _shorter_up(total: Exact) -> Exact:

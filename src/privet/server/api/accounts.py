@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from starlette.responses import Response
 
 from privet.errors import UserError
 from privet.server import acts
 from privet.server.accounts import Person, Role
-from privet.server.api.tokens import token_tree
 from privet.server.authorization import NOT_FOUND
 from privet.server.call import Call, in_thread, reply
 from privet.server.models import ChangePerson
 from privet.server.problems import Refusal
-
-
-def person_tree(person: Person) -> dict[str, Any]:
-    """An account as the API sends it."""
-    return {
-        "name": person.name,
-        "role": str(person.role),
-        "datasets": None if person.datasets is None else sorted(person.datasets),
-        "disabled": person.disabled,
-        "has_password": person.has_password,
-    }
+from privet.server.trees import person_tree, token_tree
 
 
 def welcome(call: Call, secret: str | None) -> str | None:
@@ -54,7 +41,9 @@ async def people(call: Call) -> Response:
 async def add_person(call: Call) -> Response:
     """Add an account."""
     body = call.body
-    person, secret = await in_thread(acts.add_person, call.server, call.me, body.name, Role(body.role), body.datasets)
+    person, secret = await in_thread(
+        acts.add_person, call.server, call.me, body.name, Role(body.role), body.datasets, body.openid
+    )
     return reply({"person": person_tree(person), "invitation": welcome(call, secret)}, 201)
 
 
@@ -71,10 +60,11 @@ def _changed(call: Call, person: Person, change: ChangePerson) -> tuple[Person, 
     if change.all_datasets and change.datasets is not None:
         raise UserError("give either datasets or all_datasets")
     name, secret = person.name, None
-    if change.role is not None or change.all_datasets or change.datasets is not None:
+    changes = (change.role, change.datasets, change.openid)
+    if change.all_datasets or any(each is not None for each in changes):
         role = person.role if change.role is None else Role(change.role)
         datasets = None if change.all_datasets else person.datasets if change.datasets is None else change.datasets
-        person = acts.set_access(call.server, call.me, name, role, datasets)
+        person = acts.set_access(call.server, call.me, name, role, datasets, change.openid)
     if change.disabled is not None and change.disabled != person.disabled:
         person = acts.set_disabled(call.server, call.me, name, change.disabled)
     if change.invite:

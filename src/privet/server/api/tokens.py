@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from starlette.responses import Response
 
-from privet.exact import literal, positive
+from privet.exact import positive
 from privet.server import acts
-from privet.server.accounts import Role, Token
-from privet.server.authorization import NOT_FOUND
+from privet.server.accounts import Role
+from privet.server.authorization import ADMITS, NOT_FOUND, Rule
 from privet.server.call import Call, in_thread, reply
 from privet.server.problems import Refusal
-
-
-def token_tree(token: Token) -> dict[str, Any]:
-    """A token as the API sends it."""
-    return {
-        "id": token.id,
-        "name": token.name,
-        "label": token.label,
-        "role": str(token.role),
-        "datasets": None if token.datasets is None else sorted(token.datasets),
-        "max_epsilon": None if token.max_epsilon is None else literal(token.max_epsilon).strip('"'),
-        "spent": literal(token.spent).strip('"'),
-        "created": token.created.isoformat(timespec="seconds"),
-        "expires": token.expires.isoformat(timespec="seconds"),
-        "revoked": token.revoked is not None,
-        "last_used": None if token.last_used is None else token.last_used.isoformat(timespec="seconds"),
-    }
+from privet.server.trees import token_tree
 
 
 def _administers(call: Call) -> bool:
@@ -62,7 +44,10 @@ async def create_token(call: Call) -> Response:
 
 
 async def revoke_token(call: Call) -> Response:
-    """Revoke a token."""
+    """Revoke a token. One that is no person may revoke itself, and with it nothing else, whatever there is."""
+    own = call.me.token
+    if own is not None and call.path("token") != own.id and not ADMITS[Rule.ADMINISTERS](call.me):
+        raise Refusal(403, "A token can revoke only itself. Sign in to revoke others")
     token = await in_thread(call.server.accounts.token, call.path("token"))
     if token is None or (token.name != call.name and not _administers(call)):
         raise Refusal(404, NOT_FOUND)

@@ -6,9 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from privet.server.accounts.grants import MOST_DAYS
 from privet.server.models.base import Model, Name, Number
 
 Role = Literal["steward", "analyst"]
+Claim = Annotated[str, Field(max_length=255)]
 
 
 class Person(Model):
@@ -20,6 +22,10 @@ class Person(Model):
     """The datasets that they may ask; null for all."""
     disabled: bool
     has_password: bool
+    openid: str | None
+    """What a provider of OpenID Connect must call them at their first sign-in, such as an e-mail address."""
+    linked: bool
+    """Whether they have signed in by OpenID Connect; from then on only the same person can."""
 
 
 class People(Model):
@@ -33,8 +39,10 @@ class NewPerson(Model):
 
     name: Name
     role: Role = "analyst"
-    datasets: list[Name] | None = None
-    """The datasets that they may ask; null for all."""
+    datasets: list[Name] | None
+    """The datasets that they may ask; null for all. It can't be left out."""
+    openid: Claim | None = None
+    """What the provider of OpenID Connect calls them, such as an e-mail address."""
 
 
 class ChangePerson(Model):
@@ -44,6 +52,8 @@ class ChangePerson(Model):
     datasets: list[Name] | None = None
     all_datasets: bool = False
     """Whether they may ask every dataset; not together with `datasets`."""
+    openid: Claim | None = None
+    """What the provider of OpenID Connect calls them. A new or empty one ends the link to a person there."""
     disabled: bool | None = None
     """True ends sessions and tokens at once."""
     invite: bool = False
@@ -92,8 +102,8 @@ class NewToken(Model):
     datasets: list[Name] | None = None
     """The datasets that it may ask; null for all that its owner may."""
     max_epsilon: Number | None = None
-    """What may be spent with it, in all."""
-    days: Annotated[int, Field(ge=1, le=3650)] = 90
+    """What may be spent with it, in all; of a budget's delta, no larger share than of its epsilon."""
+    days: Annotated[int, Field(ge=1, le=MOST_DAYS)] = 90
     """After how many days it expires."""
 
 

@@ -7,16 +7,17 @@ from typing import Any
 
 from starlette.responses import Response
 
-from privet.errors import PrivetError, UserError
+from privet.errors import LedgerError, PrivetError, UserError
 from privet.exact import positive
 from privet.exact import show as shown_number
 from privet.server import acts
-from privet.server.accounts import Role, Token, WrongPassword
+from privet.server.accounts import Role, Throttled, Token, WrongPassword
 from privet.server.accounts.passwords import SHORTEST
 from privet.server.call import Call, in_thread
 from privet.server.identity import mark_name
 from privet.server.limits import client_address
 from privet.server.pages.frames import Secret, fields, first, listed, sentence, show, when
+from privet.server.pages.problems import status as status_of
 
 
 async def account_page(call: Call) -> Response:
@@ -30,7 +31,7 @@ async def make_token(call: Call) -> Response:
     try:
         text, token = await in_thread(created, call, call.name, given)
     except PrivetError as error:
-        return await _account(call, problem=sentence(error), status=422)
+        return await _refused(call, error)
     return await _account(call, shown=Secret(f"The token {token.label!r}.", "It is shown only now: copy it.", text))
 
 
@@ -47,6 +48,8 @@ async def revoke_own_token(call: Call) -> Response:
 async def change_password(call: Call) -> Response:
     """Change one's own password; other sessions end."""
     given, accounts = await fields(call.request), call.server.accounts
+    if not call.server.settings.passwords:
+        return await _account(call, problem="Passwords are turned off on this server.", status=403)
     new = first(given, "password")
     if new != first(given, "again"):
         return await _account(call, problem="The two new passwords differ.", status=422)
@@ -58,8 +61,18 @@ async def change_password(call: Call) -> Response:
     except WrongPassword:
         return await _account(call, problem="The present password is wrong.", status=422)
     except PrivetError as error:
-        return await _account(call, problem=sentence(error), status=422)
+        return await _refused(call, error)
     return await _account(call, notice="The password is changed. Other sessions have ended.")
+
+
+async def _refused(call: Call, error: PrivetError) -> Response:
+    """The page with what is wrong; an error of the store has a page of its own."""
+    if isinstance(error, LedgerError):
+        raise error
+    response = await _account(call, problem=sentence(error), status=status_of(error))
+    if isinstance(error, Throttled):
+        response.headers["Retry-After"] = str(error.retry_after)
+    return response
 
 
 async def _account(call: Call, *, status: int = 200, **values: Any) -> Response:
@@ -68,6 +81,7 @@ async def _account(call: Call, *, status: int = 200, **values: Any) -> Response:
     rows = [token_shown(each) for each in tokens]
     access = f"may ask {listed(call.me.datasets)}"
     values = {"tokens": rows, "names": names, "access": access, "shortest": SHORTEST, "of_everyone": False, **values}
+    values["passwords"] = call.server.settings.passwords and call.me.person.has_password
     return show(call, "account.html", active="account", status=status, **values)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from starlette.responses import Response
@@ -100,7 +100,7 @@ async def answer_file(call: Call) -> Response:
 
 
 def _file(name: str, found: Found) -> Response:
-    release = found.release
+    release = replace(found.release, remaining=None)  # the balance of today is not that of the answer
     stem, _, kind = name.rpartition(".")
     if name == "answer.csv":
         return _download(release.to_csv().encode(), f"answer-{found.number}.csv", "text/csv; charset=utf-8")

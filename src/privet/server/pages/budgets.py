@@ -31,7 +31,7 @@ def shown(balance: Balance, latest: PrivacyEvent | None, *, yours: bool = True) 
     more = ""
     if latest is not None:
         times = remaining.times(latest)
-        like = "like your last" if yours else "like the latest"
+        like = "like your last" if yours else "like the last one that was asked"
         more = (
             f"Enough for {how_often(times, 'more question')} {like}."
             if times

@@ -143,7 +143,7 @@ def _errors(plan: ReleasePlan) -> list[Expected]:
             assert isinstance(part, ChosenRanks)
             found.append(Expected(name, rank_error(part, output, plan.level)))
             continue
-        error = _error(plan, name)
+        error = plan.expected(name)
         if error is None:
             found.append(Expected(name, "depends on the size of a group: guess it under Options"))
         else:
@@ -170,13 +170,6 @@ def _shown(error: Exact) -> str:
     return f"{math.ceil(error / unit) * unit:,}"
 
 
-def _error(plan: ReleasePlan, name: str) -> Exact | None:
-    try:
-        return plan.expected(name)
-    except (AttributeError, NotImplementedError):
-        return None
-
-
 def _curve(plan: ReleasePlan, at: Callable[[str], ReleasePlan | None]) -> Markup | None:
     """The error of the first column that has one, against the price."""
     amount = _amount(plan)
@@ -186,10 +179,10 @@ def _curve(plan: ReleasePlan, at: Callable[[str], ReleasePlan | None]) -> Markup
     points = []
     for step in _DRAWN:
         other = at(step)
-        error = None if other is None else _error(other, name)
+        error = None if other is None else other.expected(name)
         if error:
             points.append(Point(nearest(Exact(step)), nearest(error)))
-    now = _error(plan, name)
+    now = plan.expected(name)
     if len(points) < 2 or not now:
         return None
     unit = "rho" if isinstance(plan.price, ZeroConcentratedDP) else "epsilon"
@@ -199,7 +192,7 @@ def _curve(plan: ReleasePlan, at: Callable[[str], ReleasePlan | None]) -> Markup
 def _drawable(plan: ReleasePlan, name: str, output: object) -> bool:
     if isinstance(output, RankedCode):
         return False
-    error = _error(plan, name)
+    error = plan.expected(name)
     return error is not None and error > 0 and math.isfinite(nearest(error))
 
 

@@ -14,6 +14,7 @@ from privet.server.authorization import NOT_FOUND
 from privet.server.call import Call, in_thread
 from privet.server.pages.account import created, token_shown
 from privet.server.pages.frames import Secret, fields, first, listed, segment, sentence, show
+from privet.server.pages.sign_in_forms import ways_in
 from privet.server.problems import Refusal
 
 _ONCE = "It works once and is shown only now: send it to them."
@@ -29,14 +30,22 @@ async def add_person_page(call: Call) -> Response:
     given = await fields(call.request)
     name, role = first(given, "name").strip(), _role(given)
     try:
-        person, secret = await in_thread(acts.add_person, call.server, call.me, name, role, _datasets(given))
+        person, secret = await in_thread(
+            acts.add_person, call.server, call.me, name, role, _datasets(given), _openid(call, given)
+        )
     except LedgerError:
         raise
     except PrivetError as error:
         return await _people(
             call,
             problem=sentence(error),
-            given={"name": name, "role": role, "every": first(given, "every"), "datasets": given.get("dataset", [])},
+            given={
+                "name": name,
+                "role": role,
+                "every": first(given, "every"),
+                "datasets": given.get("dataset", []),
+                "openid": first(given, "openid"),
+            },
             status=422,
         )
     return await _people(call, shown=Secret(f"A link for {person.name}.", _ONCE, _link(call, secret)))
@@ -50,8 +59,11 @@ async def person_page(call: Call) -> Response:
 async def change_access(call: Call) -> Response:
     """Change what a person may ask."""
     given, name = await fields(call.request), call.path("name")
-    role, datasets = _role(given), _datasets(given)
-    return await _done(call, lambda: acts.set_access(call.server, call.me, name, role, datasets), "Saved.")
+    role, datasets, openid = _role(given), _datasets(given), _openid(call, given)
+    person = await in_thread(call.server.accounts.person, name)
+    if person is not None and openid == (person.openid or ""):
+        openid = None  # it stays as it is
+    return await _done(call, lambda: acts.set_access(call.server, call.me, name, role, datasets, openid), "Saved.")
 
 
 async def disable_person(call: Call) -> Response:
@@ -115,7 +127,7 @@ async def revoke_any_token(call: Call) -> Response:
 async def _people(call: Call, *, status: int = 200, **values: Any) -> Response:
     people = await in_thread(call.server.accounts.people)
     usual = {"people": [_shown(each) for each in people], "names": list(call.server.datasets)}
-    given = {"given": {"name": "", "role": "", "every": "", "datasets": []}}
+    given = {"given": {"name": "", "role": "", "every": "", "datasets": [], "openid": ""}, **ways_in(call)}
     return show(call, "steward/people.html", active="steward", status=status, **{**usual, **given, **values})
 
 
@@ -123,7 +135,13 @@ async def _person(call: Call, *, status: int = 200, **values: Any) -> Response:
     person = await _existing(call)
     spending = await in_thread(_spending, call, person.name)
     here = f"/steward/people/{segment(person.name)}"
-    usual = {"person": _shown(person), "names": list(call.server.datasets), "spending": spending, "here": here}
+    usual: dict[str, Any] = {
+        "person": _shown(person),
+        "names": list(call.server.datasets),
+        "spending": spending,
+        "here": here,
+    }
+    usual |= ways_in(call)
     return show(call, "steward/person.html", active="steward", status=status, **{**usual, **values})
 
 
@@ -155,8 +173,8 @@ async def _existing(call: Call) -> Person:
 
 def _shown(person: Person) -> dict[str, Any]:
     state, sign = ("disabled", "bad") if person.disabled else ("active", "good")
-    if not person.disabled and not person.has_password:
-        state, sign = "no password yet", "warn"
+    if not person.disabled and not person.has_password and not person.linked:
+        state, sign = "not signed in yet", "warn"
     return {
         "name": person.name,
         "role": str(person.role),
@@ -164,6 +182,8 @@ def _shown(person: Person) -> dict[str, Any]:
         "every": person.datasets is None,
         "of": person.datasets or frozenset(),
         "disabled": person.disabled,
+        "openid": person.openid or "",
+        "linked": person.linked,
         "state": state,
         "sign": sign,
     }
@@ -182,6 +202,11 @@ def _spending(call: Call, name: str) -> list[dict[str, str]]:
 
 def _role(given: dict[str, list[str]]) -> Role:
     return Role.STEWARD if first(given, "role") == "steward" else Role.ANALYST
+
+
+def _openid(call: Call, given: dict[str, list[str]]) -> str | None:
+    """What the provider calls the person; None without a provider, whose field the form does not have."""
+    return first(given, "openid").strip() if call.server.openid is not None and "openid" in given else None
 
 
 def _datasets(given: dict[str, list[str]]) -> list[str] | None:

@@ -8,13 +8,14 @@ from starlette.responses import Response
 
 from privet.server.authorization import NOT_FOUND, Rule
 from privet.server.call import Call
-from privet.server.pages import account, answers, people, questions, signing_in, stewards
-from privet.server.pages.errors import error_page
+from privet.server.openid.flow import CALLBACK
+from privet.server.pages import account, answers, openid, people, questions, signing_in, stewards
+from privet.server.pages.errors import error_page, refused_page
 from privet.server.pages.rendering import STATIC, TYPES, contents
 from privet.server.problems import Refusal
 from privet.server.route import Method, Route
 
-__all__ = ["HANDLERS", "PAGES", "error_page"]
+__all__ = ["HANDLERS", "PAGES", "error_page", "refused_page"]
 
 Handler = Callable[[Call], Awaitable[Response]]
 _DATASET = "/datasets/{dataset}"
@@ -42,6 +43,8 @@ _EVERY: tuple[tuple[Method, str, Rule, Handler], ...] = (
     ("GET", f"{STATIC}/{{file}}", Rule.ANYONE, static_file),
     ("GET", "/sign-in", Rule.ANYONE, signing_in.sign_in_page),
     ("POST", "/sign-in", Rule.ANYONE, signing_in.sign_in),
+    ("POST", "/sign-in/openid", Rule.ANYONE, openid.openid_begin),
+    ("GET", CALLBACK, Rule.ANYONE, openid.openid_callback),
     ("POST", "/sign-out", Rule.SIGNED_IN, signing_in.sign_out),
     ("GET", "/welcome/{secret}", Rule.ANYONE, signing_in.welcome_page),
     ("POST", "/welcome/{secret}", Rule.ANYONE, signing_in.welcome),

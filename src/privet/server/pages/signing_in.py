@@ -1,13 +1,6 @@
-"""Signing in and out, the one-time link that sets a password, and the confirmation of a program's login.
-
-Before there is a session, a form carries the value of a cookie of its own, so that no other site can sign a browser in.
-"""
+"""Signing in and out, the one-time link that sets a password, and the confirmation of a program's login."""
 
 from __future__ import annotations
-
-import hmac
-import re
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,10 +13,18 @@ from privet.server.call import Call, in_thread
 from privet.server.identity import cookie_name, drop_cookie, mark_name, set_cookie
 from privet.server.limits import client_address
 from privet.server.pages.frames import fields, first, go, segment, sentence, show
-from privet.server.settings import Settings
+from privet.server.pages.sign_in_forms import (
+    STALE,
+    drop_form,
+    elsewhere,
+    give_form,
+    safe,
+    same_form,
+    sign_in_form,
+    ways_in,
+)
 
-_VALUE = re.compile(r"[0-9a-f]{64}")
-_STALE = "The form is out of date. Try again."
+NO_PASSWORDS = "Passwords are turned off on this server."
 
 
 async def home(call: Call) -> Response:
@@ -33,18 +34,21 @@ async def home(call: Call) -> Response:
 
 async def sign_in_page(call: Call) -> Response:
     """The form to sign in."""
+    target = safe(call.request.query_params.get("next", ""))
     if call.identity is not None:
-        return go(_safe(call.request.query_params.get("next", "")))
-    return _form(call, target=_safe(call.request.query_params.get("next", "")))
+        return go(target)
+    return elsewhere(call, f"/sign-in?next={segment(target)}") or sign_in_form(call, target=target)
 
 
 async def sign_in(call: Call) -> Response:
     """Sign in with a name and a password, and get a new session."""
     given = await fields(call.request)
-    name, target = first(given, "name"), _safe(first(given, "next"))
-    if not _same_form(call, first(given, "csrf")):
-        return _form(call, target=target, name=name, problem=_STALE, status=403)
+    name, target = first(given, "name"), safe(first(given, "next"))
+    if not same_form(call, first(given, "csrf")):
+        return sign_in_form(call, target=target, name=name, problem=STALE, status=403)
     settings = call.server.settings
+    if not settings.passwords:
+        return sign_in_form(call, target=target, problem=NO_PASSWORDS, status=403)
     try:
         cookie, _ = await in_thread(
             call.server.accounts.sign_in,
@@ -55,13 +59,13 @@ async def sign_in(call: Call) -> Response:
         )
     except (WrongPassword, Throttled) as error:
         status = 401 if isinstance(error, WrongPassword) else 429
-        response = _form(call, target=target, name=name, problem=sentence(error), status=status)
+        response = sign_in_form(call, target=target, name=name, problem=sentence(error), status=status)
         if isinstance(error, Throttled):
             response.headers["Retry-After"] = str(error.retry_after)
         return response
     response = go(target)
     set_cookie(response, settings, cookie)
-    _drop_form(response, settings)
+    drop_form(response, settings)
     return response
 
 
@@ -78,32 +82,35 @@ async def welcome_page(call: Call) -> Response:
     """The page of a one-time link."""
     person = await in_thread(call.server.accounts.invited, call.path("secret"))
     if person is None:
-        return _form(
+        return sign_in_form(
             call, problem="This link was used already, or is too old. Ask a steward for a new one.", status=404
         )
-    return _welcome(call, person.name)
+    return elsewhere(call, call.request.url.path) or _welcome(call, person.name)
 
 
 async def welcome(call: Call) -> Response:
-    """Set the password of a one-time link, and sign in."""
+    """Set the password of a one-time link, and sign in; if there are no passwords, only sign in, once."""
     given, accounts = await fields(call.request), call.server.accounts
     secret = call.path("secret")
     person = await in_thread(accounts.invited, secret)
     if person is None:
         return await welcome_page(call)
-    if not _same_form(call, first(given, "csrf")):
-        return _welcome(call, person.name, problem=_STALE, status=403)
+    if not same_form(call, first(given, "csrf")):
+        return _welcome(call, person.name, problem=STALE, status=403)
     password = first(given, "password")
-    if password != first(given, "again"):
+    if call.server.settings.passwords and password != first(given, "again"):
         return _welcome(call, person.name, problem="The two passwords differ.", status=422)
     try:
-        await in_thread(accounts.accept, secret, password)
-        cookie, _ = await in_thread(accounts.begin_session, person.name)
+        if call.server.settings.passwords:
+            await in_thread(accounts.accept, secret, password)
+            cookie, _ = await in_thread(accounts.begin_session, person.name)
+        else:
+            cookie, _ = await in_thread(accounts.enter_by_link, secret)
     except AccountError as error:
         return _welcome(call, person.name, problem=sentence(error), status=422)
     response = go("/datasets")
     set_cookie(response, call.server.settings, cookie)
-    _drop_form(response, call.server.settings)
+    drop_form(response, call.server.settings)
     return response
 
 
@@ -143,59 +150,16 @@ async def _device(call: Call, code: str, *, problem: PrivetError | None = None) 
     return show(call, "device.html", done="", asking=asking, code=code, problem=words, status=status)
 
 
-# --- forms before there is a session ----------------------------------------------------------------
-
-
-def _form(call: Call, *, target: str = "/datasets", name: str = "", problem: str = "", status: int = 200) -> Response:
-    token = new_secret()
-    response = show(call, "sign_in.html", csrf_token=token, next=target, name=name, problem=problem, status=status)
-    _give_form(response, call.server.settings, token)
-    return response
-
-
 def _welcome(call: Call, name: str, *, problem: str = "", status: int = 200) -> Response:
     token = new_secret() if call.identity is None else call.identity.csrf
     here = f"/welcome/{segment(call.path('secret'))}"
     values = {"name": name, "csrf_token": token, "shortest": SHORTEST, "here": here, "problem": problem}
-    response = show(call, "welcome.html", status=status, **values)
-    _give_form(response, call.server.settings, token)
+    response = show(call, "welcome.html", status=status, link=call.path("secret"), **values, **ways_in(call))
+    give_form(response, call.server.settings, token)
     return response
-
-
-def _form_cookie(settings: Settings) -> str:
-    return "__Host-privet-form" if settings.secure else "privet-form"
-
-
-def _give_form(response: Response, settings: Settings, token: str) -> None:
-    name = _form_cookie(settings)
-    response.set_cookie(name, token, path="/", secure=settings.secure, httponly=True, samesite="strict")
-
-
-def _drop_form(response: Response, settings: Settings) -> None:
-    name = _form_cookie(settings)
-    response.delete_cookie(name, path="/", secure=settings.secure, httponly=True, samesite="strict")
-
-
-def _same_form(call: Call, value: str) -> bool:
-    if call.identity is not None:  # the form carries the value of the session, which is checked already
-        return True
-    cookie = call.request.cookies.get(_form_cookie(call.server.settings), "")
-    return bool(_VALUE.fullmatch(cookie)) and hmac.compare_digest(cookie.encode(), value.encode())
-
-
-def _safe(target: str) -> str:
-    r"""A page of this server; anything else becomes the first page, so that no link can lead away.
-
-    Example:
-        >>> _safe("/datasets/a?sql=b"), _safe("//evil.example"), _safe("https://evil.example"), _safe("/\\evil")
-        ('/datasets/a?sql=b', '/datasets', '/datasets', '/datasets')
-    """
-    parts = urlsplit(target) if target.isprintable() and "\\" not in target else urlsplit("")
-    inside = target.startswith("/") and not target.startswith("//") and not parts.scheme and not parts.netloc
-    return target if inside and parts.path else "/datasets"
 
 
 def return_to(request: Request) -> str:
     """Where to go after signing in: the page that was asked for, or the first one after a form was sent."""
     target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    return f"/sign-in?next={segment(_safe(target))}" if request.method == "GET" and target != "/" else "/sign-in"
+    return f"/sign-in?next={segment(safe(target))}" if request.method == "GET" and target != "/" else "/sign-in"

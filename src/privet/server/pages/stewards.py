@@ -22,6 +22,22 @@ from privet.system.addresses import masked
 _PAGE = 50  # entries of the ledger on one page
 _RECEIPTS = 10  # that are shown
 _SIGNS = {"answered": "good", "failed": "bad", "interrupted": "warn", "reopened": "warn"}
+_WORDS = {
+    "created": "dataset made",
+    "attached": "table added",
+    "allowed": "source shared",
+    "protected": "unit changed",
+    "capped": "limit set",
+    "declared": "declaration changed",
+    "reserved": "paid",
+    "served": "given again",
+    "answered": "answered",
+    "failed": "failed",
+    "interrupted": "interrupted",
+    "reopened": "reopened",
+    "administered": "account",
+}
+"""The kinds of entries, for people."""
 _WARNING = "Not private: exact counts and values of the data, for stewards only. Do not publish them."
 
 
@@ -165,6 +181,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
     return {
         "number": entry.number,
         "kind": entry.kind,
+        "what": _WORDS.get(entry.kind, entry.kind),
         "sign": _SIGNS.get(entry.kind, ""),
         "words": words,
         "dataset": entry.dataset,
