@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +20,7 @@ def serve(
 ) -> None:
     """Serve the datasets of a policy: a page and an API, with accounts.
 
-    At the first start it prints a link, which works once, with which the steward sets a password.
+    At the first start in a terminal it prints a link, which works once, with which the steward sets a password.
 
     Example: privet serve --policy privet.toml
     """
@@ -34,17 +35,27 @@ def serve(
     except ImportError as error:
         raise UserError("privet serve needs more packages", remedy=install("server")) from error
     from privet.server.accounts import Accounts
+    from privet.server.openid import client_secret
     from privet.server.serving import serve as run
     from privet.server.settings import Settings
 
     settings = Settings.of(load(policy), listen=None if listen is None else checked_listen(listen))
+    if settings.openid is not None:
+        client_secret(settings.openid.secret_file)  # a process that fails later would only be started again
+    terminal = sys.stdout.isatty()
     with Accounts.open(settings.accounts) as accounts:
-        secret = accounts.first_steward()
+        first = accounts.first_steward(invite=terminal)
 
     def ready() -> None:
-        print(f"Privet serves {policy} at {settings.origin}", file=sys.stderr)
-        if secret is not None:
-            print(f"No steward has a password yet. Set one: {settings.origin}/welcome/{secret}", file=sys.stderr)
-        sys.stderr.flush()
+        print(f"Privet serves {policy} at {settings.origin}", file=sys.stderr, flush=True)
+        lacks = "has a password" if settings.passwords else "has signed in"
+        if first is not None and terminal:  # apart from the log, which is on stderr
+            does = "Set one" if settings.passwords else "Sign in once"
+            print(f"No steward {lacks} yet. {does}: {settings.origin}/welcome/{first[1]}", flush=True)
+        elif first is not None:
+            command = shlex.join(["privet", "users", "invite", first[0], "--policy", str(policy)])
+            command += "" if listen is None else f" --listen {listen}"
+            does = "set one" if settings.passwords else "sign in once"
+            print(f"No steward {lacks} yet. For a link to {does}: {command}", file=sys.stderr, flush=True)
 
     run(policy.absolute(), settings, listen=listen, ready=ready)

@@ -9,6 +9,7 @@ from functools import partial
 from privet.errors import Subject, UserError
 from privet.exact import Exact, show
 from privet.server.accounts import AccountError, Identity, Person, Role, Token
+from privet.server.accounts.people import signs_in
 from privet.server.state import Server
 from privet.tables.schema import check_name
 
@@ -44,12 +45,18 @@ def noted(
 
 
 def add_person(
-    server: Server, by: Identity, name: str, role: Role, datasets: Collection[str] | None
+    server: Server,
+    by: Identity,
+    name: str,
+    role: Role,
+    datasets: Collection[str] | None,
+    openid: str | None = None,
 ) -> tuple[Person, str]:
     """Add an account; returns it, and the one-time secret to set its password."""
-    may_ask = checked(server, datasets)
-    with noted(server, by, f"account {check_name(name, 'name')}: added as {role} for {scope(may_ask)}", may_ask):
-        person = server.accounts.add(name, role, may_ask)
+    may_ask, openid = checked(server, datasets), openid or None
+    note = f"account {check_name(name, 'name')}: added as {role} for {scope(may_ask)}{signs_in(openid)}"
+    with noted(server, by, note, may_ask):
+        person = server.accounts.add(name, role, may_ask, openid=openid)
     return person, server.accounts.invite(person.name)
 
 
@@ -61,12 +68,19 @@ def known(server: Server, name: str) -> Person:
     return person
 
 
-def set_access(server: Server, by: Identity, name: str, role: Role, datasets: Collection[str] | None) -> Person:
-    """Change what somebody may do."""
+def set_access(
+    server: Server,
+    by: Identity,
+    name: str,
+    role: Role,
+    datasets: Collection[str] | None,
+    openid: str | None = None,
+) -> Person:
+    """Change what somebody may do; and how they sign in by OpenID Connect, unless that is None."""
     person, may_ask = known(server, name), checked(server, datasets)
     concerned = None if may_ask is None or person.datasets is None else may_ask | person.datasets
-    with noted(server, by, f"account {person.name}: now {role} for {scope(may_ask)}", concerned):
-        return server.accounts.set_access(name, role, may_ask)
+    with noted(server, by, f"account {person.name}: now {role} for {scope(may_ask)}{signs_in(openid)}", concerned):
+        return server.accounts.set_access(name, role, may_ask, openid=openid)
 
 
 def set_disabled(server: Server, by: Identity, name: str, disabled: bool) -> Person:
@@ -105,7 +119,9 @@ def create_token(
 
 
 def revoke_token(server: Server, by: Identity, token: Token) -> Token:
-    """Revoke a token; by a steward, it is an entry of the ledger."""
+    """Revoke a token; by a steward, it is an entry of the ledger. What is revoked already stays as it is."""
+    if token.revoked is not None:
+        return token
     note = f"account {token.name}: token {token.id} revoked"
     with noted(server, by, note, token.datasets) if by.role is Role.STEWARD else nullcontext():
         return server.accounts.revoke_token(token.id)

@@ -19,13 +19,14 @@ from privet.server.api import HANDLERS, Handler
 from privet.server.authorization import NOT_FOUND
 from privet.server.call import Call, read_body
 from privet.server.identity import check_csrf, check_origin, identify
-from privet.server.limits import NOTES, Guard
+from privet.server.limits import NOTES, Guard, client_address
 from privet.server.pages import routes as pages
 from privet.server.problems import Refusal
 from privet.server.queue import Crowd, Full
 from privet.server.route import Route
 from privet.server.routes import API, ROUTES
 from privet.server.state import Server
+from privet.server.strangers import Strangers, hurried
 
 _LOST = (
     "The ledger can't be reached. If the question was paid for, the ledger says so. Ask again later, with the same "
@@ -51,21 +52,21 @@ def application(server: Server) -> Guard:
     paths: dict[str, dict[str, Route]] = {}
     for route in EVERY:
         paths.setdefault(route.path, {})[route.method] = route
-    crowd = Crowd(EACH)
+    crowd, strangers = Crowd(EACH), Strangers()
     app = Starlette(
-        routes=[StarletteRoute(path, Endpoint(server, methods, crowd)) for path, methods in paths.items()],
+        routes=[StarletteRoute(path, Endpoint(server, methods, crowd, strangers)) for path, methods in paths.items()],
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    app.router.default = Endpoint(server, {}, crowd)
-    return Guard(app, server.settings, server.log)
+    app.router.default = Endpoint(server, {}, crowd, strangers)
+    return Guard(app, server.settings, server.log, lambda request, refusal: pages.refused_page(request, refusal, None))
 
 
 class Endpoint:
     """The routes of one path; without any, what is not found."""
 
-    def __init__(self, server: Server, methods: Mapping[str, Route], crowd: Crowd) -> None:
-        self._server, self._methods, self._crowd = server, methods, crowd
+    def __init__(self, server: Server, methods: Mapping[str, Route], crowd: Crowd, strangers: Strangers) -> None:
+        self._server, self._methods, self._crowd, self._strangers = server, methods, crowd, strangers
         more = (*(("HEAD",) if "GET" in methods else ()), "OPTIONS")
         self._allowed = ", ".join(sorted([*methods, *more]))
 
@@ -82,7 +83,7 @@ class Endpoint:
             return Response(status_code=204, headers={"Allow": self._allowed})
         route = self._methods.get("GET" if request.method == "HEAD" else request.method)
         if route is None:
-            wrong = Refusal(405, "This address has other methods", headers={"Allow": self._allowed})
+            wrong = Refusal(405, "This address does not accept this method", headers={"Allow": self._allowed})
             return await self._shown(request, None, wrong if self._methods else Refusal(404, NOT_FOUND))
         notes = request.scope[NOTES]
         notes["route"] = route.name
@@ -91,7 +92,9 @@ class Endpoint:
             identity = await identify(request, self._server.accounts, self._server.settings)
             notes["who"] = None if identity is None else identity.person.name
             if identity is None:
-                return await self._handled(request, route, None)
+                with self._strangers.place(client_address(request, self._server.settings)):
+                    short = Request(request.scope, hurried(request.receive))
+                    return await self._handled(short, route, None)
             with self._crowd.place(identity.person.name):
                 return await self._handled(request, route, identity)
         except Full:

@@ -17,8 +17,7 @@ from threading import Event
 from typing import Any, TypeVar
 
 from privet.dataset import Dataset
-from privet.errors import PrivetError, UserError
-from privet.exact import Exact
+from privet.errors import LedgerBusy, LedgerError, PrivetError, UserError
 from privet.ledger import Charge
 from privet.payment import state_cost, unanswered
 from privet.planner import ReleasePlan
@@ -30,8 +29,10 @@ from privet.requests import Request, batches, queries
 from privet.server import reading
 from privet.server.accounts import Accounts, Identity
 from privet.server.call import in_thread
+from privet.server.holding import cost
 from privet.server.models import Batch, Question
 from privet.server.pace import Ladder, Watch
+from privet.server.plans import Plans
 from privet.server.problems import Refusal
 from privet.server.queue import Allowance, FairQueue, Full
 from privet.server.settings import Settings
@@ -105,6 +106,7 @@ class Asking:
 
     def __init__(self, settings: Settings, accounts: Accounts) -> None:
         self.settings, self._accounts = settings, accounts
+        self.plans = Plans()
         self._planning = FairQueue(_PLANNING, _PLANS_WAITING, _PLANS_EACH)
         self._writing = FairQueue(_WRITING, _UNBOUNDED, _UNBOUNDED)
         self._answering = FairQueue(settings.running, settings.waiting, settings.waiting_each)
@@ -183,7 +185,7 @@ class Asking:
             request = batches.request(plan, questions)
         else:
             options = {}
-            plan = reading.plan(session, asked)
+            plan = reading.plan(session, asked, self.plans)
             request = queries.request(plan)
         earlier = None
         if key is not None:
@@ -255,15 +257,19 @@ class Asking:
         if not self._accounts.still_asks(identity, session.name):
             raise Refusal(403, _NO_MORE)
         token = identity.token
-        held = None if token is None or token.max_epsilon is None else _epsilon(prepared.plan)
+        held = None if token is None or token.max_epsilon is None else cost(prepared.plan, session.dataset.budget)
         if token is not None and held is not None:
             self._accounts.hold(token.id, held)
+        unknown = False
         try:
             return self._released(session, prepared, request_id)
+        except LedgerError as error:  # it may have failed after the debit
+            unknown = not isinstance(error, LedgerBusy)
+            raise
         except SystemExit:  # the engine was stopped, since the server stops
             raise Refusal(503, _STOPPING, headers={"Retry-After": "5"}) from None
         finally:
-            if token is not None and held is not None and not session.debited:
+            if token is not None and held is not None and not session.debited and not unknown:
                 self._accounts.give_back(token.id, held)
 
     async def _listen(
@@ -294,12 +300,19 @@ class Asking:
                 asyncio.get_running_loop().call_later(_KEPT, _forget, job)
 
     async def _settled(self, dataset: Dataset, charge: Charge, until: float) -> Charge:
-        """An earlier debit as soon as it is settled; still running, if that takes too long."""
+        """An earlier debit as soon as it is settled; still running, if that takes too long.
+
+        It is looked at even if nobody waits: a look gives up the questions of processes that ended.
+        """
         pause = _FIRST_PAUSE
-        while charge.state == "running" and time.monotonic() < until:
-            await asyncio.sleep(min(pause, max(0.0, until - time.monotonic())))
-            pause = min(2 * pause, _LONGEST_PAUSE)
+        while charge.state == "running":
             charge = await in_thread(dataset.ledger.look, charge)
+            left = until - time.monotonic()
+            if left <= 0:
+                break
+            if charge.state == "running":
+                await asyncio.sleep(min(pause, left))
+                pause = min(2 * pause, _LONGEST_PAUSE)
         return charge
 
     # --- answers to earlier requests --------------------------------------------------------------
@@ -340,14 +353,6 @@ class Asking:
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
         return not self._jobs
-
-
-def _epsilon(plan: ReleasePlan | BatchPlan) -> Exact:
-    """What a question costs a token's largest epsilon."""
-    epsilon = getattr(plan.guarantee(), "epsilon", None)
-    if epsilon is None:
-        raise UserError("this token has a largest epsilon, so it can't pay in rho. Nothing was spent")
-    return Exact(epsilon)
 
 
 def _full(full: Full) -> Refusal:

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from privet.server.accounts import Identity
 from privet.server.problems import Refusal
 from privet.server.route import Route
+from privet.server.strangers import SHORT
 
 if TYPE_CHECKING:
     from privet.dataset import Dataset
@@ -26,8 +27,6 @@ _T = TypeVar("_T")
 _DEEPEST = 250
 """How deep objects and lists of a body may be nested."""
 _MOST_WRONG = 1000  # errors that are listed one by one, which takes longer than to find them
-SHORT = 16_000
-"""Bytes of a body that is read at once. A sign-in has less."""
 _TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)  # each byte is looked at once
 
 
@@ -91,11 +90,9 @@ def reply(tree: BaseModel | dict[str, Any], status: int = 200, **headers: str) -
 async def read_body(request: Request, route: Route, in_turn: Callable[..., Awaitable[Any]] | None) -> Any:
     """The body as the route's model; refused if it is anything else.
 
-    A long one takes long to read, so it is read `in_turn`; without an account (None), it is refused.
+    A long one takes long to read, so it is read `in_turn`; without an account (None), it is short.
     """
     raw = await request.body()
-    if in_turn is None and len(raw) > SHORT:
-        raise Refusal(413, f"Without an account, a body has at most {SHORT:,} bytes")
     if route.takes is None:
         return None
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()

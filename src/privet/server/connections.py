@@ -24,6 +24,7 @@ class Connection(H11Protocol):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self.app = self._told(self.app)
         self._sending: asyncio.TimerHandle | None = None
         self._awaited = ""
         self._served = False
@@ -49,6 +50,20 @@ class Connection(H11Protocol):
         self._served = True
         super().on_response_complete()
         self._watch()
+
+    def _told(self, app: Any) -> Any:
+        """The application, which says in its response that the connection ends if the request is not complete."""
+
+        async def telling(scope: Any, receive: Any, send: Any) -> None:
+            async def sending(message: Any) -> None:
+                if message["type"] == "http.response.start" and self.conn.their_state is h11.SEND_BODY:
+                    others = [(name, value) for name, value in message["headers"] if name.lower() != b"connection"]
+                    message = {**message, "headers": [*others, (b"connection", b"close")]}
+                await send(message)
+
+            await app(scope, receive, sending)
+
+        return telling
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop watching."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import quote
 
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from privet.server.authorization import NOT_FOUND
@@ -51,8 +53,15 @@ NOTES = "privet.notes"
 class Guard:
     """The outermost part of the application."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, log: Log) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: Settings,
+        log: Log,
+        page: Callable[[Request, Refusal], Response] = lambda _, refusal: refused(refusal),
+    ) -> None:
         self._app, self._settings, self._log = app, settings, log
+        self._page = page  # what a browser sees of a refusal
         self._in_flight = 0
         always = _ALWAYS | (_TLS if settings.secure else {})
         self._always = [(name.encode(), value.encode()) for name, value in always.items()]
@@ -78,7 +87,9 @@ class Guard:
             check(scope, self._settings)
         except Refusal as refusal:
             refusal.headers["Connection"] = "close"  # what follows may be no request at all
-            await refused(refusal)(scope, receive, send)
+            request = Request(scope)
+            shown = self._page(request, refusal) if prefers_html(request) else refused(refusal)
+            await shown(scope, receive, send)
             return
         await self._app(scope, _limited(receive), send)
 
@@ -98,7 +109,7 @@ class Guard:
 
 
 def check(scope: Scope, settings: Settings) -> None:
-    """Refuse a request for its form: who sends such a one is no browser and no client of ours."""
+    """Refuse a request for its form: browsers and our own clients never send one like it."""
     headers: list[tuple[bytes, bytes]] = scope["headers"]
     if len(headers) > HEADERS or sum(len(name) + len(value) for name, value in headers) > HEADER_BYTES:
         raise Refusal(431, f"A request has at most {HEADERS} headers, and they have at most {HEADER_BYTES:,} bytes")
@@ -127,6 +138,25 @@ def is_plain(path: str, raw: bytes) -> bool:
     plain = all(part not in (".", "..") and part.isprintable() and "\\" not in part for part in parts)
     no_gap = all(parts) or path == "/"
     return plain and no_gap and path.startswith("/") and quote(path, safe=_SAFE).encode() == raw
+
+
+def prefers_html(request: Request) -> bool:
+    """Whether a request asks for a page rather than for JSON, as browsers do for what they show.
+
+    Example:
+        >>> def asked(accept: bytes) -> bool:
+        ...     return prefers_html(Request({"type": "http", "headers": [(b"accept", accept)]}))
+        >>> asked(b"text/html,*/*;q=0.8"), asked(b"*/*"), asked(b"text/html;q=0.5,application/json")
+        (True, False, False)
+    """
+    weights = {"html": 0.0, "json": 0.0}
+    for part in ",".join(request.headers.getlist("accept")).split(","):
+        media, *parameters = part.lower().replace(" ", "").split(";")
+        weight = next((each[2:] for each in parameters if each.startswith("q=")), "1")
+        kind = media.rpartition("/")[2].rpartition("+")[2]
+        if kind in weights and re.fullmatch(r"[01](\.[0-9]{0,3})?", weight):
+            weights[kind] = max(weights[kind], float(weight))
+    return weights["html"] > weights["json"]
 
 
 def _of(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[str]:

@@ -26,6 +26,10 @@ class Log:
         """A request that was answered."""
         self._write({"event": "request", **fields})
 
+    def kept_out(self, where: str, reason: str) -> None:
+        """Somebody was not let in by OpenID Connect, for one of a few reasons."""
+        self._write({"event": "sign-in refused", "route": where, "reason": reason})
+
     def error(self, error: BaseException, where: str) -> None:
         """An error whose text is not told to whoever asked.
 

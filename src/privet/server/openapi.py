@@ -78,7 +78,7 @@ def statuses(route: Route) -> dict[int, type[Any] | None]:
     if route.rule in OF_A_DATASET or route.in_path:
         problems.add(404)
     if route.takes is not None:
-        problems |= {413, 415, 422}
+        problems |= {413, 415, 422} | ({408} if route.rule is Rule.ANYONE else set())
     if any(each.where == "query" for each in route.parameters):
         problems.add(422)
     found: dict[int, type[Any] | None] = {route.status: route.gives, **route.more}

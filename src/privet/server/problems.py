@@ -27,7 +27,7 @@ from privet.errors import (
     UserError,
     VerificationError,
 )
-from privet.server.accounts.errors import Throttled, WrongPassword
+from privet.server.accounts.errors import NotLetIn, Throttled, WrongPassword
 
 MEDIA = "application/problem+json"
 RETRY = 1
@@ -40,6 +40,7 @@ STATUS: tuple[tuple[type[PrivetError], int], ...] = (
     (UserError, 422),
     (VerificationError, 422),
     (WrongPassword, 401),
+    (NotLetIn, 403),
     (Throttled, 429),
     (DatasetClosed, 503),
     (NoAnswer, 502),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -12,9 +12,9 @@ from privet.errors import Face, InternalError, LedgerError, QueryError, Remedy, 
 from privet.exact import Exact, exact, literal
 from privet.exact import nearest as to_float
 from privet.planner import ReleasePlan
-from privet.preview import Preview
+from privet.preview import Preview, explained, standing, within_budget
 from privet.privacy.accounting import guarantee_of
-from privet.privacy.events import from_tree
+from privet.privacy.events import from_tree, to_tree
 from privet.privacy.guarantees import PureDP
 from privet.privacy.guarantees.budgets import amount
 from privet.release import Certificate, Release
@@ -22,6 +22,7 @@ from privet.release.batch import ReleasedBatch
 from privet.release.recall import reopened as reopened_release
 from privet.release.render.json import answer_tree, explanation_tree
 from privet.server.models import Batch, CappedStatement, Question
+from privet.server.plans import Plans
 from privet.session import Session
 from privet.tables.codec import RECORDS
 from privet.tables.query import Query
@@ -31,7 +32,7 @@ _MALFORMED = LookupError, TypeError, AttributeError, ValueError, ArithmeticError
 _CURVE = tuple(Exact(each) for each in ("1/4", "1/2", "1", "2", "4"))
 _DRAWN = 2000  # cells up to which a curve is cheap
 _CAPS = ("max_rows", "max_groups", "max_rows_per_group")
-_PRICES = ("epsilon", "delta", "rho")
+_NO_PLAN = {"fresh", "face"}  # fields of a question that make no difference to its plan
 
 
 # --- questions ------------------------------------------------------------------------------------
@@ -53,9 +54,17 @@ def statement(session: Preview, asked: CappedStatement) -> Query | str:
     return query
 
 
-def plan(session: Preview, asked: Question) -> ReleasePlan:
-    """The plan of a question."""
-    options = {
+def plan(session: Preview, asked: Question, plans: Plans) -> ReleasePlan:
+    """The plan of a question; one that was made before is kept. Which one fits the budget is decided each time."""
+    stated = statement(session, asked)
+    question, options = session.dataset.capped(stated, _caps(asked), _options(asked))
+    sent = asked.model_dump_json(exclude=_NO_PLAN)
+    made = plans.kept((session.name, session.analyst), sent, lambda: session.dataset.plan(question, **options))
+    return within_budget(session, made, question, options)
+
+
+def _options(asked: Question) -> dict[str, Any]:
+    return {
         "epsilon": asked.epsilon,
         "delta": asked.delta,
         "rho": asked.rho,
@@ -66,8 +75,6 @@ def plan(session: Preview, asked: Question) -> ReleasePlan:
         "weights": asked.weights,
         "mechanism": asked.mechanism,
     }
-    question, options = session.dataset.capped(statement(session, asked), _caps(asked), options)
-    return session.plan(question, **options)  # type: ignore[arg-type]
 
 
 def batch(session: Preview, asked: Batch) -> tuple[dict[str, Query | str], dict[str, Any]]:
@@ -115,18 +122,36 @@ def parse(session: Preview, asked: CappedStatement) -> dict[str, Any]:
     }
 
 
-def explain(session: Preview, asked: Question, face: Face = "http") -> dict[str, Any]:
+def explain(session: Preview, asked: Question, plans: Plans, face: Face = "http") -> dict[str, Any]:
     """A plan in JSON and in words, and what other prices would buy."""
-    planned = plan(session, asked)
+    planned = plan(session, asked, plans)
+    found = standing(session, planned)
+    before = None if asked.fresh else found.before
+    return {
+        **explanation_tree(planned, paid_before=before),
+        "text": str(explained(session, planned, found, fresh=asked.fresh, face=face)),
+        "cost": amount(planned.guarantee() if before is None else PureDP.ZERO),
+        "fits": before is not None or found.times > 0,
+        "times": found.times,
+        "curve": planned.once("curve", lambda made: curve(session, asked, made)),
+    }
+
+
+def explain_batch(session: Preview, asked: Batch) -> dict[str, Any]:
+    """The plan of a batch in JSON and in words."""
+    questions, options = batch(session, asked)
+    planned = session.plan_all(questions, **options)
     before = None if asked.fresh else session.paid_before(planned)
     times = session.remaining.times(planned)
     return {
-        **explanation_tree(planned, paid_before=before),
-        "text": str(session.explain(planned, fresh=asked.fresh, face=face)),
+        "questions": {name: each.to_json() for name, each in planned.items()},
+        "together": planned.together(),
+        "event": to_tree(planned.whole),
+        "paid_before": amount(before),
+        "text": str(session.explain_all(planned, fresh=asked.fresh)),
         "cost": amount(planned.guarantee() if before is None else PureDP.ZERO),
         "fits": before is not None or times > 0,
         "times": times,
-        "curve": curve(session, asked, planned),
     }
 
 
@@ -135,18 +160,31 @@ def curve(session: Preview, asked: Question, planned: ReleasePlan) -> list[dict[
     epsilon = getattr(planned.guarantee(), "epsilon", None)
     if epsilon is None or asked.rho is not None or planned.groups * len(planned.columns) > _DRAWN:
         return []
+    question, priced = _at_prices(session, asked)
     points = []
     for factor in _CURVE:
         price = exact(epsilon) * factor
         text = literal(price).strip('"')
         with suppress(UserError):  # below the least price, for example
-            at = planned if factor == 1 else plan(session, _at(asked, text))
+            at = planned if factor == 1 else session.dataset.plan(question, **priced(text))
             points.append({"epsilon": text, "expected_error": {name: _error(at, name) for name, _ in at.columns}})
     return points
 
 
-def _at(asked: Question, epsilon: str) -> Question:
-    return asked.model_copy(update={"epsilon": epsilon, "within": None})
+def _at_prices(session: Preview, asked: Question) -> tuple[Query, Callable[[str], dict[str, Any]]]:
+    """A question, and its options at an epsilon."""
+    stated, caps, options = statement(session, asked), _caps(asked), _options(asked) | {"within": None}
+    found = session.dataset.asked(stated) if isinstance(stated, str) else None
+    query = stated if found is None else found.query
+    assert isinstance(query, Query)
+    capped, _ = session.dataset.capped(query, caps, {})
+    assert isinstance(capped, Query)
+
+    def priced(epsilon: str) -> dict[str, Any]:
+        at = options | {"epsilon": epsilon}
+        return at if found is None else found.priced(at)
+
+    return capped, priced
 
 
 def _error(planned: ReleasePlan, name: str) -> float | None:

@@ -73,6 +73,16 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         method="POST",
+        path=f"{_DATASET}/explain_batch",
+        name="explain_batch",
+        rule=Rule.ASKS,
+        summary="What a batch would cost, and how accurate its answers would be. Free; no row is read.",
+        takes=m.Batch,
+        gives=m.BatchExplanation,
+        problems=(422, 503),
+    ),
+    Route(
+        method="POST",
         path=f"{_DATASET}/query",
         name="query",
         rule=Rule.ASKS,
@@ -143,7 +153,8 @@ ROUTES: tuple[Route, ...] = (
         path=f"{API}/verify",
         name="verify",
         rule=Rule.SIGNED_IN,
-        summary="Check a certificate: its rules, and its debit if it is of a dataset that you may ask.",
+        summary="Check a certificate: its rules, and its debit if it is of a dataset that you may ask. With a receipt, "
+        "the ledger must contain its entry; for stewards, the whole ledger is checked.",
         takes=m.Verify,
         exactly=False,
         gives=m.Verified,
@@ -261,7 +272,8 @@ ROUTES: tuple[Route, ...] = (
         path=f"{API}/tokens/{{token}}",
         name="revoke_token",
         rule=Rule.SIGNED_IN,
-        summary="Revoke a token of yours, at once; for stewards, anybody's.",
+        summary="Revoke a token of yours, at once; for stewards, anybody's. A token can revoke only itself, unless it "
+        "is a steward's without any limit.",
         status=204,
         problems=(404, 503),
     ),
@@ -283,7 +295,7 @@ ROUTES: tuple[Route, ...] = (
         summary="A program asks whether it was allowed in. If not yet, 400, and `error` says why (RFC 8628).",
         takes=m.DeviceToken,
         gives=m.AccessToken,
-        problems=(400, 503),
+        problems=(400, 429, 503),
     ),
     # --- the server
     Route(

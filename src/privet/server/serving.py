@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import socket
 from collections.abc import Callable
 from functools import partial
@@ -56,20 +55,11 @@ def configured(app: Guard | Callable[[], Guard], settings: Settings, **more: Any
 
 
 def serve(policy: Path, settings: Settings, *, listen: str | None, ready: Callable[[], None]) -> None:
-    """Serve until a signal ends it; `ready` is called when the address is taken."""
-    logging.getLogger("uvicorn").setLevel(logging.ERROR)
+    """Serve until a signal ends it; `ready` is called when requests are answered."""
     taken = _bound(settings)
     try:
-        app = partial(made, policy, listen)
-        config = configured(app, settings, workers=settings.workers)
-        server = uvicorn.Server(config)
-        if settings.workers == 1:
-            config.load()  # what is wrong with the policy or the data is told before the address
-            ready()
-            server.run(sockets=[taken])
-        else:
-            ready()
-            Supervisor(config, [taken]).run()
+        config = configured(partial(made, policy, listen), settings, workers=settings.workers)
+        Supervisor(config, [taken], ready).run()
     finally:
         taken.close()
 

@@ -6,11 +6,31 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from privet.policy import Policy
+from privet.policy.openid_shape import OpenIDShape
 from privet.policy.server_shape import ServerShape
 from privet.server.accounts.accounts import beside
 from privet.system.addresses import is_address
 
 _LOCAL = ("localhost", "127.0.0.1", "[::1]")
+_ALL = ("0.0.0.0", "[::]")  # every address of the machine, its own among them
+
+
+@dataclass(frozen=True, slots=True)
+class OpenIDSettings:
+    """The provider of OpenID Connect."""
+
+    issuer: str
+    client_id: str
+    secret_file: str | None
+    name: str
+    """What people call it."""
+    claim: str
+
+    @classmethod
+    def of(cls, policy: Policy, shape: OpenIDShape) -> OpenIDSettings:
+        """The settings of a policy."""
+        file = None if shape.secret_file is None else policy.document.resolve(shape.secret_file)
+        return cls(shape.issuer, shape.client_id, file, shape.name, shape.claim)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +52,8 @@ class Settings:
     wait: float
     deadline: float
     pace: float
+    passwords: bool = True
+    openid: OpenIDSettings | None = None
 
     @property
     def secure(self) -> bool:
@@ -49,8 +71,9 @@ class Settings:
         """The settings of a policy; `listen` overrides its address and port."""
         shape = policy.shape.server or ServerShape()
         host, _, port = (listen or shape.listen).rpartition(":")
-        origin = shape.address or f"http://{'localhost' if host in _LOCAL else host}:{port}"
-        own = {f"{name}:{port}" for name in (_LOCAL if host in _LOCAL else (host,))}
+        local = host in _LOCAL or host in _ALL
+        origin = shape.address or f"http://{'localhost' if local else host}:{port}"
+        own = {f"{name}:{port}" for name in (_LOCAL if local else (host,))}
         named = origin.partition("://")[2].lower()
         default = ":443" if origin.startswith("https:") else ":80"
         if ":" not in named.rpartition("]")[2]:
@@ -75,4 +98,6 @@ class Settings:
             wait=float(shape.wait),
             deadline=float(shape.deadline),
             pace=float(shape.pace),
+            passwords=shape.passwords,
+            openid=None if shape.openid is None else OpenIDSettings.of(policy, shape.openid),
         )

@@ -14,6 +14,7 @@ from privet.policy import Policy, load
 from privet.server.accounts import Accounts
 from privet.server.asking import Asking
 from privet.server.logs import Log
+from privet.server.openid import Provider, client_secret
 from privet.server.settings import Settings
 
 _GRACE = 10.0  # seconds that running questions have to end before they are ended
@@ -33,6 +34,8 @@ class Server:
     log: Log
     end: Callable[[], object] = lambda: None
     """Ends this process, after the requests that it still answers; another one takes its place."""
+    openid: Provider | None = None
+    """The provider by which people can sign in."""
 
     @classmethod
     def open(
@@ -44,6 +47,8 @@ class Server:
         end: Callable[[], object] = lambda: None,
     ) -> Server:
         """Open every dataset of the policy."""
+        named = settings.openid
+        openid = None if named is None else Provider(named, client_secret(named.secret_file))
         datasets: dict[str, Dataset] = {}
         memory = engine_memory(settings.workers * len(policy.datasets))
         try:
@@ -53,7 +58,7 @@ class Server:
             for each in datasets.values():
                 each.close()
             raise
-        return cls(policy, settings, accounts, datasets, Asking(settings, accounts), log or Log(), end)
+        return cls(policy, settings, accounts, datasets, Asking(settings, accounts), log or Log(), end, openid)
 
     @property
     def ledger(self) -> Ledger:

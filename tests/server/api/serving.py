@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import socket
-import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,19 +13,12 @@ from typing import Any
 import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
-import uvicorn
-from argon2 import PasswordHasher
+from tests.server.threads import in_thread
 
-from privet.policy import load
-from privet.server.accounts import Accounts, Role
-from privet.server.app import application
+from privet.server.accounts import Role
 from privet.server.identity import cookie_name
-from privet.server.logs import Log
-from privet.server.serving import configured
-from privet.server.settings import Settings
 from privet.server.state import Server
 
-CHEAP = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 CANARY = "canary-7f3a"
 CANARY_NUMBER = 987_654_321
 
@@ -142,29 +133,16 @@ def status(response: bytes) -> int:
 @contextmanager
 def serving(folder: Path, *, server: str = "pace = 0", epsilon: str = "1000") -> Iterator[Running]:
     """A server over new data in this folder."""
-    port = free_port()
     write_data(folder)
     policy = folder / "privet.toml"
-    policy.write_text(POLICY.format(port=port, server=server, epsilon=epsilon), encoding="utf-8")
-    read = load(policy)
-    settings = Settings.of(read)
-    accounts = Accounts.open(settings.accounts, hasher=CHEAP)
-    accounts.add("sam", Role.STEWARD)
-    for name, datasets in {"ann": ["people"], "bob": ["people", "trips"], "tim": ["trips"]}.items():
-        accounts.add(name, Role.ANALYST, datasets)
-    log = io.StringIO()
-    opened = Server.open(read, settings, accounts, Log(log))
-    runs = uvicorn.Server(configured(application(opened), settings))
-    thread = threading.Thread(target=runs.run, daemon=True)
-    thread.start()
-    while not runs.started and thread.is_alive():
-        time.sleep(0.01)
-    running = Running(f"http://127.0.0.1:{port}/api/v1", port, opened, log)
-    try:
-        yield running
-    finally:
-        for client in running.clients.values():
-            client.close()
-        runs.should_exit = True
-        thread.join(30)
-    assert not thread.is_alive()
+    policy.write_text(POLICY.format(port=8765, server=server, epsilon=epsilon), encoding="utf-8")
+    with in_thread(policy) as up:
+        up.accounts.add("sam", Role.STEWARD)
+        for name, datasets in {"ann": ["people"], "bob": ["people", "trips"], "tim": ["trips"]}.items():
+            up.accounts.add(name, Role.ANALYST, datasets)
+        running = Running(f"http://127.0.0.1:{up.port}/api/v1", up.port, up.server, up.log)
+        try:
+            yield running
+        finally:
+            for client in running.clients.values():
+                client.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -14,11 +15,14 @@ from pydantic import BaseModel
 from tests.server.api.serving import BY_REGION, COUNT, Running
 
 import privet as pv
+from privet.ledger import Ledger
+from privet.privacy.events import Stated
 from privet.release.recall import reopened
 from privet.release.render import json as render
 from privet.server import models as m
 
 QUERY = "/datasets/people/query"
+FRESH = {"sql": COUNT, "epsilon": 0.01, "fresh": True}
 
 
 def checked(response: httpx.Response, model: type[BaseModel], status: int = 200) -> Any:
@@ -59,6 +63,46 @@ def test_a_question_is_answered_as_on_the_command_line(running: Running, ann: ht
     assert debits(running) == before + 1
 
 
+def test_a_check_tells_nothing_of_others_entries(
+    running: Running, ann: httpx.Client, bob: httpx.Client, sam: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the text of the refusal, an analyst could tell which entries are debits, and of which dataset."""
+    theirs = ann.post(QUERY, json=FRESH).json()
+    own = bob.post(QUERY, json=FRESH).json()
+    other = bob.post("/datasets/trips/query", json={"sql": "SELECT COUNT(*) AS n FROM trips", "epsilon": 0.01}).json()
+    answers: dict[int, tuple[int, str]] = {}
+    for number in [*range(-1, running.server.ledger.head().number + 2), 2**70]:
+        forged = copy.deepcopy(own["certificate"])
+        forged["document"]["ledger"]["entry"] = number
+        refused = bob.post("/verify", json={"certificate": forged})
+        if number != own["entry"]:
+            answers[number] = refused.status_code, refused.text
+    assert {theirs["entry"], other["entry"]} < {*answers}
+    assert len(set(answers.values())) <= 2
+    said = {number: text for number, text in answers.items() if "no such entry with this answer" not in text[1]}
+    assert {*said} <= {each["number"] for each in bob.get("/datasets/people/history").json()["entries"]}, "his own"
+    # a certificate that somebody hands on can still be checked
+    assert bob.post("/verify", json={"certificate": theirs["certificate"]}).json()["ledger"]
+    # and a receipt does not make the server walk the whole ledger, except for a steward
+    walks: list[object] = []
+    walk = Ledger._read_through
+
+    def counted(self: Ledger, *arguments: Any, **options: Any) -> None:
+        walks.append(arguments)
+        walk(self, *arguments, **options)
+
+    monkeypatch.setattr(Ledger, "_read_through", counted)
+    head = str(running.server.ledger.head())
+    wrong = f"{head[:-1]}{'0' if head[-1] != '0' else '1'}"
+    for client, times in ((bob, 0), (sam, 2)):
+        walks.clear()
+        asked = {"certificate": own["certificate"]}
+        assert client.post("/verify", json={**asked, "receipt": head}).status_code == 200
+        assert client.post("/verify", json={**asked, "receipt": wrong}).status_code == 422
+        assert client.post("/verify", json={**asked, "receipt": "none"}).status_code == 422
+        assert len(walks) == times
+
+
 def test_parse_and_explain_are_free(running: Running, ann: httpx.Client) -> None:
     before = running.server.ledger.head()
     tree = checked(
@@ -83,6 +127,29 @@ def test_parse_and_explain_are_free(running: Running, ann: httpx.Client) -> None
     assert {name: by_sql[name] for name in planned if name != "paid_before"} == {
         name: planned[name] for name in planned if name != "paid_before"
     }
+    assert running.server.ledger.head() == before
+
+
+def test_a_batch_is_explained_free_of_charge(running: Running, ann: httpx.Client) -> None:
+    """As a session explains it; as many questions as a batch may have, and no more."""
+    before = running.server.ledger.head()
+    where, parts = "/datasets/people/explain_batch", {"n": "COUNT(*) AS n", "pay": "AVG(income) AS pay"}
+    questions = {
+        name: f"SELECT region, {part} FROM people WHERE age > 21 GROUP BY region" for name, part in parts.items()
+    }
+    body = {"questions": {name: {"sql": sql} for name, sql in questions.items()}, "epsilon": 0.3}
+    tree = checked(ann.post(where, json=body), m.BatchExplanation)
+    session = running.server.datasets["people"].session(analyst="ann")
+    assert tree["text"] == session.explain_all(questions, epsilon="0.3")
+    assert tree["questions"]["n"] == json.loads(json.dumps(session.plan_all(questions, epsilon="0.3")["n"].to_json()))
+    assert (tree["cost"], tree["fits"], tree["paid_before"]) == ({"epsilon": "0.3"}, True, None)
+    assert tree["together"] == [["n", "pay"]]
+    dear = checked(ann.post(where, json={**body, "epsilon": 5000}), m.BatchExplanation)
+    assert (dear["fits"], dear["times"]) == (False, 0)
+    wrong = ann.post(where, json={**body, "questions": {"a": {"sql": "SELECT nothing FROM people"}}})
+    assert (wrong.status_code, "question 'a'" in wrong.text) == (422, True)
+    many = {str(i): {"sql": COUNT} for i in range(1001)}
+    assert ann.post(where, json={**body, "questions": many}).status_code == 422
     assert running.server.ledger.head() == before
 
 
@@ -225,3 +292,23 @@ def test_a_key_that_no_address_can_contain_is_refused_before_the_debit(running: 
         )
         assert response.status_code == 422, key
     assert running.server.ledger.head() == head
+
+
+def test_whoever_does_not_wait_sees_that_a_process_ended(running: Running, ann: httpx.Client) -> None:
+    """Its questions are given up by a look at the ledger, also if all clients only poll."""
+    ledger = running.server.ledger
+    looked: list[int] = []
+    look = type(ledger).look
+
+    def noted(self: Any, charge: Any) -> Any:
+        looked.append(charge.number)
+        return look(self, charge)
+
+    about = {"dataset": "people", "analyst": "ann", "events": [Stated(epsilon="0.01", delta=0)], "asked": "polled"}
+    charge = ledger.reserve(**about, request_id="polled")  # type: ignore[arg-type]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(ledger), "look", noted)
+        polled = ann.get("/datasets/people/answers/polled", headers={"Prefer": "respond-async"})
+        assert (polled.status_code, looked) == (202, [charge.number])
+    ledger.settle(charge, "interrupted")
+    assert ann.get("/datasets/people/answers/polled", headers={"Prefer": "respond-async"}).status_code == 502

@@ -176,7 +176,7 @@ def test_long_requests(running: Running, ann: httpx.Client) -> None:
     ids=range(16),
 )
 def test_bodies_that_are_no_question(running: Running, ann: httpx.Client, body: bytes) -> None:
-    for path in ("query", "explain", "batch", "parse"):
+    for path in ("query", "explain", "batch", "explain_batch", "parse"):
         response = ann.post(f"/datasets/people/{path}", content=body, headers={"Content-Type": "application/json"})
         assert response.status_code in (400, 422), response.text[:300]
         assert response.headers["content-type"] == "application/problem+json"
@@ -253,6 +253,35 @@ def test_requests_in_one_packet_are_answered_in_order(running: Running) -> None:
     two = one.replace("health", "nothing").replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")
     response = running.raw((one + two).encode())
     assert response.index(b"HTTP/1.1 200") < response.index(b"HTTP/1.1 404")
+
+
+def test_a_connection_that_ends_says_so(running: Running) -> None:
+    """A client that is not told sends its next request into a connection that is closed."""
+    head = f"POST /api/v1/tokens HTTP/1.1\r\nHost: 127.0.0.1:{running.port}\r\nContent-Length: 40\r\n\r\n"
+    unread = running.raw(f"{head}{{".encode())
+    assert (status(unread), unread.lower().count(b"\r\nconnection: close\r\n")) == (401, 1)
+    last = f"GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1:{running.port}\r\nConnection: close\r\n\r\n"
+    whole = running.raw(f"{head}{'x' * 40}{last}".encode())
+    refused, _, answered = whole.partition(b"HTTP/1.1 200")
+    assert (status(refused), b"connection: close" in refused.lower(), answered != b"") == (401, False, True)
+
+
+def test_browsers_get_a_page_whatever_is_refused(running: Running, nobody: httpx.Client) -> None:
+    browser = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"
+    root = f"http://127.0.0.1:{running.port}"
+    for path, headers, code in (
+        ("/datasets", {"Host": "elsewhere.example"}, 421),
+        (f"/datasets?{'x' * 5000}", {}, 414),
+        ("/a/../b%2e", {}, 404),
+        ("/datasets", {f"X-{i}": "x" for i in range(200)}, 431),
+    ):
+        page = nobody.get(f"{root}{path}", headers={"Accept": browser, **headers})
+        assert (page.status_code, page.headers["content-type"]) == (code, "text/html; charset=utf-8"), path
+        assert page.headers["connection"] == "close"
+        assert "<h1>" in page.text
+        for accept in ("application/json", "*/*", "text/html;q=0.1, application/problem+json", "text/html;q=x"):
+            document = nobody.get(f"{root}{path}", headers={"Accept": accept, **headers})
+            assert (document.status_code, document.json()["status"]) == (code, code), accept
 
 
 # --- slow clients ---------------------------------------------------------------------------------

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
+from typing import Any, NoReturn
 
 import psycopg
+import pytest
 import sqlalchemy as sa
 from tests.server.api.serving import COUNT, serving
 
+from privet.errors import LedgerBusy, LedgerError
+from privet.ledger import Ledger
 from privet.server.accounts.in_postgres import InPostgres
 from privet.server.problems import failed
 
@@ -26,6 +31,24 @@ def test_a_process_whose_ledger_was_lost_ends(tmp_path: Path) -> None:
         lost = ann.post("/datasets/people/query", json=ASKED)
         assert (lost.status_code, lost.headers["retry-after"], ends) == (503, "5", [True])
         assert "secret-place" not in tampered.text + lost.text
+
+
+def test_a_debit_that_may_be_made_stays_with_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(tmp_path) as running:
+        ledger = type(running.server.ledger)
+        limited, reserve = running.token("ann", max_epsilon=Fraction(1)), ledger.reserve
+
+        def lost(self: Ledger, **options: Any) -> NoReturn:
+            reserve(self, **options)
+            raise LedgerError("the connection broke after the commit")
+
+        def busy(self: Ledger, **options: Any) -> NoReturn:
+            raise LedgerBusy("another process holds the lock")
+
+        for fails, spent in ((busy, "0"), (lost, "0.5")):
+            monkeypatch.setattr(ledger, "reserve", fails)
+            assert limited.post("/datasets/people/query", json=ASKED).status_code >= 500
+            assert limited.get("/me").json()["token"]["spent"] == spent
 
 
 def test_a_lost_connection_is_no_damage(tmp_path: Path) -> None:

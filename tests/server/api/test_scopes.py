@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.server.api.serving import COUNT, Running
+from tests.server.api.serving import COUNT, Running, serving
 
+from privet.exact import Exact
 from privet.server.accounts import Role
+from privet.server.accounts.grants import MOST_DAYS
 
 
 def test_what_is_out_of_scope_is_not_found(running: Running, ann: httpx.Client, tim: httpx.Client) -> None:
@@ -52,3 +55,61 @@ def test_sessions_and_tokens_end_at_once(running: Running) -> None:
     assert browser.get("/me").status_code == token.get("/me").status_code == 200
     accounts.disable("eve")
     assert browser.get("/me").status_code == token.get("/me").status_code == 401
+
+
+def test_a_token_revokes_only_itself(running: Running) -> None:
+    accounts = running.server.accounts
+    _, others = accounts.create_token("bob", "of another")
+    _, mine = accounts.create_token("ann", "another of mine")
+    limited = {"role": Role.STEWARD, "max_epsilon": Exact(1)}
+    for client in (
+        running.token("ann"),
+        running.token("sam", **limited),
+        running.token("sam", role=Role.STEWARD, datasets=["people"]),
+        running.token("sam"),
+    ):
+        for key in (others.id, mine.id, "0" * 16):
+            refused = client.delete(f"/tokens/{key}")
+            assert (refused.status_code, "only itself" in refused.text) == (403, True), key
+        own = client.get("/me").json()["token"]["id"]
+        assert client.delete(f"/tokens/{own}").status_code == 204
+        assert client.get("/me").status_code == 401
+    assert running.browser("ann").delete(f"/tokens/{others.id}").status_code == 404, "not theirs"
+    assert running.browser("ann").delete(f"/tokens/{mine.id}").status_code == 204
+    steward, head = running.token("sam", role=Role.STEWARD), running.server.ledger.head
+    assert steward.delete(f"/tokens/{others.id}").status_code == 204, "it may do all that a steward may"
+    before = head()
+    assert steward.delete(f"/tokens/{others.id}").status_code == 204
+    assert head() == before, "what is revoked already is no act"
+
+
+def paid(running: Running) -> int:
+    return [entry.kind for entry in running.server.ledger.history("people")].count("reserved")
+
+
+def test_a_largest_epsilon_limits_delta_too(tmp_path: Path) -> None:
+    """Each question counted with its epsilon alone, so a token could spend all of the delta."""
+    with serving(tmp_path, epsilon='10, delta = "1e-6"') as running:
+        capped, free = running.token("ann", max_epsilon=Exact(1)), running.token("ann")
+
+        def ask(client: httpx.Client, epsilon: str, delta: str) -> tuple[int, dict[str, Any]]:
+            body = {"sql": COUNT, "epsilon": epsilon, "delta": delta, "mechanism": "gaussian", "fresh": True}
+            response = client.post("/datasets/people/query", json=body)
+            return response.status_code, response.json()
+
+        code, told = ask(capped, "0.5", "1e-7")
+        assert (code, told["kind"], told["remedy"]["write"]) == (402, "BudgetError", '"delta": "0.00000005"')
+        assert "of the delta no larger share than of the epsilon. Nothing was spent" in told["detail"]
+        assert paid(running) == 0
+        assert capped.get("/me").json()["token"]["spent"] == "0"
+        assert [ask(capped, "0.5", "5e-8")[0] for _ in range(3)] == [200, 200, 402]
+        assert ask(free, "0.5", "1e-7")[0] == 200
+        assert paid(running) == 3
+
+
+def test_a_token_lasts_as_long_as_the_api_says(running: Running) -> None:
+    schema = running.client().get("/openapi.json").json()["components"]["schemas"]["NewToken"]
+    assert schema["properties"]["days"]["maximum"] == MOST_DAYS
+    browser = running.browser("ann")
+    for days, status in {MOST_DAYS: 201, MOST_DAYS + 1: 422}.items():
+        assert browser.post("/tokens", json={"label": "long", "days": days}).status_code == status

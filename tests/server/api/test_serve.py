@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -31,7 +32,9 @@ class Program:
         policy = folder / "privet.toml"
         policy.write_text(POLICY.format(port=self.port, server="pace = 0\nworkers = 2", epsilon="50"), encoding="utf-8")
         command = [sys.executable, "-m", "privet", "serve", "--policy", str(policy)]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=folder)
+        self._terminal, shown = pty.openpty()
+        with os.fdopen(shown) as terminal:
+            self.process = subprocess.Popen(command, stdout=terminal, stderr=subprocess.PIPE, text=True, cwd=folder)
         self.lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -40,7 +43,12 @@ class Program:
         assert self.process.stderr is not None
         self.lines.extend(self.process.stderr)
 
+    def shown(self) -> str:
+        """What is on the terminal."""
+        return os.read(self._terminal, 10_000).decode()
+
     def close(self) -> None:
+        os.close(self._terminal)
         self._reader.join(30)
         assert self.process.stderr is not None
         self.process.stderr.close()
@@ -83,9 +91,8 @@ def program(tmp_path: Path) -> Iterator[Program]:
 @pytest.mark.slow
 def test_two_processes_serve_one_ledger(program: Program, tmp_path: Path) -> None:
     program.until(program.up)
-    printed = "".join(program.lines)
-    assert f"at http://localhost:{program.port}" in printed
-    link = re.search(r"http://localhost:\d+(/welcome/[0-9a-zA-Z_-]+)", printed)
+    program.until(lambda: f"at http://localhost:{program.port}" in "".join(program.lines))
+    link = re.search(r"http://localhost:\d+(/welcome/[0-9a-zA-Z_-]+)", program.shown())
     assert link is not None
     url = f"http://127.0.0.1:{program.port}"
     assert httpx.get(f"{url}{link[1]}", trust_env=False).status_code == 200
@@ -117,5 +124,6 @@ def test_two_processes_serve_one_ledger(program: Program, tmp_path: Path) -> Non
     ledger.verify()
     ledger.close()
     printed = "".join(program.lines)
+    assert "welcome/" not in printed
     assert text not in printed
     assert COUNT not in printed

@@ -26,7 +26,12 @@ def test_by_default_only_this_machine_is_served(tmp_path: Path) -> None:
     assert made.hosts == {"localhost:8765", "127.0.0.1:8765", "[::1]:8765"}
     assert (made.proxies, made.workers, made.pace, made.wait) == ((), 1, 0.25, 30)
     assert made.accounts.endswith(".ledger.accounts")
-    assert settings(tmp_path, listen="0.0.0.0:80").host == "0.0.0.0"
+    for listen in ("0.0.0.0:8765", "[::]:8765"):
+        everywhere = settings(tmp_path, listen=listen)
+        assert everywhere.host == listen.removesuffix(":8765").strip("[]")
+        assert (everywhere.origin, everywhere.hosts) == (made.origin, made.hosts), (
+            "others need an address in the policy"
+        )
 
 
 def test_an_address_behind_a_proxy(tmp_path: Path) -> None:

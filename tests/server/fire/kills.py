@@ -1,12 +1,13 @@
 """Kill -9 of the server's processes, and of Postgres, while clients ask.
 
-Each client keeps to a question until it is decided: a broken connection, a 503 or a 202 is followed by a retry with the
-same key. Some questions that were answered are asked again.
+Each round begins when a question was answered after the last kill. The answers wait for a step of the ladder, so that
+most kills come between a debit and its answer. From time to time there are no kills for so long that what they hit
+counts as failed. The budget is granted in small parts: it is used up again and again.
 """
 
 from __future__ import annotations
 
-import json
+import math
 import os
 import random
 import shutil
@@ -14,21 +15,23 @@ import signal
 import tempfile
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
 
-import httpx
-from tests.server.fire.program import Answer, Program, program, wrong_in
+from tests.server.fire.clients import Client, Grants, Outcome
+from tests.server.fire.program import Program, program, wrong_in
+
+from privet.ledger import open_ledger
 
 CLIENTS = 8
-EPSILON = "0.01"
-SERVER = "workers = 2\npace = 0.02\nwait = 2"  # a short ladder: many kills come between the debit and the answer
-_SQL = "SELECT region, COUNT(*) AS n FROM people GROUP BY region"
+SERVER = "workers = 2\nwait = 2"
 _LEASE = 30  # seconds after which a question of a dead process counts as failed
+_BETWEEN = 0.5  # seconds, at most, between an answer and the next kill: twice the first step of the ladder
+_LONGEST = 20  # seconds to wait for an answer before a kill
+_LULL = 30  # kills after which there are none for a while
+_TOLD = 20  # kills after which the soak says how far it is
+_AGAIN = 300  # answers that are asked for again at the end
 
 
 class Postgres:
@@ -90,160 +93,96 @@ def killable() -> Iterator[Postgres]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@dataclass
-class Outcome:
-    """What the clients got, and what is wrong with it."""
-
-    kills: Counter[str] = field(default_factory=Counter)
-    statuses: Counter[str] = field(default_factory=Counter)
-    answers: list[Answer] = field(default_factory=list)
-    retried: int = 0
-    """Answers that were given again for the same key."""
-    failed: int = 0
-    """Questions that were paid for and have no answer."""
-    undecided: int = 0
-    """Questions that were running in a process that was killed, when the clients ended."""
-    reopened: int = 0
-    wrong: list[str] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        killed = ", ".join(f"{times} {what}" for what, times in sorted(self.kills.items()))
-        statuses = ", ".join(f"{status}: {times}" for status, times in sorted(self.statuses.items()))
-        return (
-            f"killed: {killed}. Answers: {len(self.answers):,}, of them {self.retried:,} again for the same key; "
-            f"paid and failed: {self.failed}; undecided: {self.undecided}; reopened: {self.reopened}. {statuses}"
-        )
-
-
-class Client(threading.Thread):
-    """An analyst who asks until told to stop, and decides every question by retries."""
-
-    def __init__(self, program: Program, number: int, outcome: Outcome, lock: threading.Lock) -> None:
-        super().__init__(daemon=True)
-        self._program, self._outcome, self._lock = program, outcome, lock
-        self._name = f"ann{number}"
-        self._draws = random.Random(number)
-        self._http = self._client(self._name)
-        self._steward = self._client("sam")
-        self.stopped = threading.Event()
-        self.open: list[str] = []
-        """The keys of questions that are not decided."""
-
-    def _client(self, name: str) -> httpx.Client:
-        headers = {"Authorization": f"Bearer {self._program.tokens[name]}"}
-        return httpx.Client(base_url=self._program.url, headers=headers, timeout=30, trust_env=False)
-
-    def run(self) -> None:
-        """Ask, and go on with what is open."""
-        number = 0
-        while not self.stopped.is_set():
-            number += 1
-            self.open.append(f"{self._name}-{number}")
-            for key in [self.open[-1], *self._draws.sample(self.open[:-1], min(2, len(self.open) - 1))]:
-                self.ask(key)
-
-    def ask(self, key: str) -> None:
-        """Ask with this key; the question is decided, or stays open."""
-        seen = self._post(key)
-        if seen is None:
-            return
-        if seen.status_code == 200:
-            self._answered(key, seen)
-            if self._draws.random() < 0.2 and (again := self._post(key)) is not None and again.status_code == 200:
-                self._answered(key, again, retried=True)
-        elif seen.status_code == 502:
-            with self._lock:
-                self._outcome.failed += 1
-            self.open.remove(key)
-        elif seen.status_code == 503 and "retry-after" not in seen.headers:
-            self._reopen(seen)
-        elif seen.status_code not in (202, 503):
-            with self._lock:
-                self._outcome.wrong.append(f"{seen.status_code} {seen.text[:300]}")
-            time.sleep(0.2)
-        else:
-            time.sleep(0.05)
-
-    def _post(self, key: str) -> httpx.Response | None:
-        body = {"sql": _SQL, "epsilon": float(EPSILON), "fresh": True}
-        headers = {"Idempotency-Key": key, "Prefer": "wait=1"}
-        try:
-            seen = self._http.post("/datasets/people/query", json=body, headers=headers)
-        except httpx.TransportError:
-            with self._lock:
-                self._outcome.statuses["no connection"] += 1
-            time.sleep(0.05)
-            return None
-        with self._lock:
-            self._outcome.statuses[str(seen.status_code)] += 1
-        return seen
-
-    def _answered(self, key: str, seen: httpx.Response, *, retried: bool = False) -> None:
-        tree: dict[str, Any] = seen.json()
-        answer = Answer("people", self._name, key, EPSILON, tree["entry"], json.dumps(tree["rows"]))
-        with self._lock:
-            self._outcome.answers.append(answer)
-            self._outcome.retried += retried
-        if not retried:
-            self.open.remove(key)
-
-    def _reopen(self, seen: httpx.Response) -> None:
-        kind = seen.json().get("kind")
-        with self._lock:
-            if kind != "DatasetClosed":
-                self._outcome.wrong.append(f"503 without Retry-After: {seen.text[:300]}")
-                return
-            with suppress(httpx.TransportError):
-                done = self._steward.post("/datasets/people/reopen", json={"reason": "processes were killed"})
-                self._outcome.reopened += done.status_code == 200
-
-    def finish(self, seconds: float) -> None:
-        """Decide what is open, as far as that is possible in this time; then end."""
-        self.stopped.set()
-        self.join()
-        deadline = time.monotonic() + seconds
-        while self.open and time.monotonic() < deadline:
-            for key in [*self.open]:
-                self.ask(key)
-        with self._lock:
-            self._outcome.undecided += len(self.open)
-        self._http.close()
-        self._steward.close()
-
-
-def killed(folder: Path, rounds: int, *, postgres: bool, seed: int = 0, patience: float = 3 * _LEASE) -> Outcome:
-    """Rounds of kills; the clients have so many seconds to decide what is open afterwards.
+def killed(
+    folder: Path,
+    rounds: int,
+    *,
+    postgres: bool,
+    seed: int = 0,
+    grant: str = "0.2",
+    patience: float = 3 * _LEASE,
+    seconds: float = math.inf,
+) -> Outcome:
+    """Rounds of kills, as many as begin in so many seconds; the clients have `patience` to decide what is open then.
 
     With `postgres`, another Postgres must be running, which is not killed.
     """
-    draws, outcome, lock = random.Random(seed), Outcome(), threading.Lock()
+    draws, outcome = random.Random(seed), Outcome()
     with killable() if postgres else nullcontext() as store:
         ledger = "people.ledger" if store is None else store.address
         with program(folder, ledger, server=SERVER, analysts=CLIENTS) as served:
-            clients = [Client(served, number, outcome, lock) for number in range(CLIENTS)]
+            grants = Grants(served, outcome, grant)
+            clients = [Client(served, number, outcome, grants) for number in range(CLIENTS)]
             for client in clients:
                 client.start()
-            for _ in range(rounds):
-                time.sleep(draws.choice([draws.uniform(0, 0.1), draws.uniform(0, 1)]))
-                if store is not None and draws.random() < 0.5:
-                    outcome.kills[store.kill(draws)] += 1
-                elif workers := served.workers():
-                    with suppress(ProcessLookupError):
-                        os.kill(draws.choice(workers), signal.SIGKILL)
-                    outcome.kills["a process of the server"] += 1
+            end = time.monotonic() + seconds
+            for round_ in range(rounds):
+                if time.monotonic() > end:
+                    break
+                if round_ % _TOLD == 0 and round_:
+                    print(f"{round_} kills, {len(outcome.answers):,} answers, {len(outcome.wrong)} wrong", flush=True)
+                if round_ % _LULL == 0 and round_:
+                    _until_settled(clients)
+                _until_answered(outcome)
+                time.sleep(draws.uniform(0, _BETWEEN))
+                outcome.at.append((time.time(), sum(client.asking for client in clients)))
+                _kill(served, store, draws, outcome)
                 served.until_up()
-            before = len(outcome.answers)
-            deadline = time.monotonic() + 60
-            while len(outcome.answers) == before and time.monotonic() < deadline:
-                time.sleep(0.05)
-            if len(outcome.answers) == before:
+            if not _until_answered(outcome, 60):
                 outcome.wrong.append("no question was answered after the last kill")
             ends = [threading.Thread(target=client.finish, args=(patience,)) for client in clients]
-            for end in ends:
-                end.start()
-            for end in ends:
-                end.join()
-        outcome.wrong += wrong_in(served.ledger, outcome.answers)
+            for each in ends:
+                each.start()
+            for each in ends:
+                each.join()
+            if patience and outcome.undecided:
+                outcome.wrong.append(f"{outcome.undecided} questions were not decided at the end")
+            for client in clients:
+                client.check_kept(_AGAIN // CLIENTS)
+        outcome.wrong += wrong_in(served.ledger, outcome.answers, refused=outcome.refused, failed=outcome.failed)
+        _look(served.ledger, outcome)
         if outcome.wrong:
             print(served.log.read_text("utf-8")[-5000:])
     return outcome
+
+
+def _until_answered(outcome: Outcome, seconds: float = _LONGEST) -> bool:
+    """Wait until a question is answered from now on."""
+    before, deadline = len(outcome.answers), time.monotonic() + seconds
+    while len(outcome.answers) == before and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return len(outcome.answers) > before
+
+
+def _until_settled(clients: list[Client]) -> None:
+    """Let processes live for longer than a lease: what was hit counts as failed, and the dataset is closed for it."""
+    deadline = time.monotonic() + 2 * _LEASE
+    while sum(client.waiting for client in clients) > 2 * len(clients) and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+def _kill(served: Program, store: Postgres | None, draws: random.Random, outcome: Outcome) -> None:
+    if store is not None and draws.random() < 0.5:
+        outcome.kills[store.kill(draws)] += 1
+        return
+    while not (workers := served.workers()):
+        time.sleep(0.02)
+    oldest = draws.random() < 0.75  # the others may still be starting, without any question
+    with suppress(ProcessLookupError):
+        os.kill(workers[0] if oldest else draws.choice(workers), signal.SIGKILL)
+    outcome.kills["a process of the server"] += 1
+
+
+def _look(ledger: str, outcome: Outcome) -> None:
+    """Count in the ledger what the kills did: the questions that they hit between the debit and the answer."""
+    with closing(open_ledger(ledger, create=False)) as opened:
+        entries = opened.history("people")
+    debits = {entry.number: entry for entry in entries if entry.kind == "reserved"}
+    settled = {entry.refers: entry.kind for entry in entries if entry.refers is not None}
+    outcome.running = len(debits.keys() - settled.keys())
+    hit = [entry for number, entry in debits.items() if settled.get(number) != "answered"]
+    outcome.hit = len(hit)
+    outcome.closed = sum(entry.kind == "reopened" for entry in entries)
+    outcome.debits = len(debits)
+    sent = [outcome.sent[entry.analyst, entry.request_id] for entry in hit]
+    outcome.rounds_hit = len({next((at for at, _ in outcome.at if at >= when), None) for when in sent} - {None})

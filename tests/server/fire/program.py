@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -142,15 +142,29 @@ def program(folder: Path, ledger: str, *, server: str, analysts: int) -> Iterato
             process.wait()
 
 
-def wrong_in(ledger: str, answers: Iterable[Answer]) -> list[str]:
-    """What is wrong with a ledger, given the answers that its server gave; a retry may give one of them again."""
+def wrong_in(
+    ledger: str,
+    answers: Iterable[Answer],
+    *,
+    refused: Collection[tuple[str, str]] = (),
+    failed: Collection[tuple[str, str]] = (),
+) -> list[str]:
+    """What is wrong with a ledger, given the answers that its server gave; a retry may give one of them again.
+
+    Questions that were refused, by analyst and key, must not be paid for; those that failed are, and have no answer.
+    """
     wrong = []
     with closing(open_ledger(ledger, create=False)) as opened:
         opened.verify()
         debits: dict[int, Entry] = {}
+        answered: set[int | None] = set()
         for dataset, budget in BUDGETS.items():
-            paid = [entry for entry in opened.history(dataset) if entry.kind == "reserved"]
+            entries = opened.history(dataset)
+            paid = [entry for entry in entries if entry.kind == "reserved"]
             debits |= {entry.number: entry for entry in paid}
+            answered |= {entry.refers for entry in entries if entry.kind == "answered"}
+            over = [entry.number for entry in paid if Fraction(entry.spent.epsilon) > _granted(entry)]
+            wrong += [f"{dataset}: more was spent than granted, at entry {number}" for number in over]
             sum_ = sum((_epsilon(entry) for entry in paid), Fraction(0))
             spent = Fraction(opened.balance(dataset).spent.epsilon)
             if spent != sum_:
@@ -159,6 +173,10 @@ def wrong_in(ledger: str, answers: Iterable[Answer]) -> list[str]:
                 wrong.append(f"{dataset}: {spent} is spent of {budget}")
     requests = Counter((each.dataset, each.analyst, each.request_id) for each in debits.values())
     wrong += [f"{request} was paid for {times} times" for request, times in requests.items() if times > 1]
+    numbers = {(each.analyst, each.request_id): each.number for each in debits.values()}
+    wrong += [f"{each} was refused, and is paid for" for each in refused if each in numbers]
+    wrong += [f"{each} failed, and is not paid for" for each in failed if each not in numbers]
+    wrong += [f"{each} failed, and has an answer" for each in failed if numbers.get(each) in answered]
     draws: dict[int, str] = {}
     for answer in answers:
         debit = debits.get(answer.entry)
@@ -167,9 +185,17 @@ def wrong_in(ledger: str, answers: Iterable[Answer]) -> list[str]:
             wrong.append(f"an answer without its debit: {answer}")
         elif told != (debit.dataset, debit.analyst, debit.request_id, _epsilon(debit)):
             wrong.append(f"an answer with the debit of another: {answer}")
+        elif answer.entry not in answered:
+            wrong.append(f"an answer that is not in the ledger: {answer}")
         elif draws.setdefault(answer.entry, answer.rows) != answer.rows:
             wrong.append(f"two draws for one debit: {answer}")
     return wrong
+
+
+def _granted(entry: Entry) -> Fraction:
+    """The dataset's budget at an entry."""
+    assert isinstance(entry.totals.budget, PureDP)
+    return Fraction(entry.totals.budget.epsilon)
 
 
 def _epsilon(debit: Entry) -> Fraction:

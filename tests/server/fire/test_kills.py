@@ -12,9 +12,10 @@ from tests.server.fire.program import wrong_in
 
 @pytest.mark.slow
 def test_no_answer_without_its_debit(tmp_path: Path) -> None:
-    found = killed(tmp_path / "served", 2, postgres=False, patience=0)
+    found = killed(tmp_path / "served", 2, postgres=False, grant="0.04", patience=0)
     assert found.wrong == []
     assert found.kills == {"a process of the server": 2}
+    assert found.refused  # eight clients, and at first a budget for four questions
     ledger, answer = str(tmp_path / "served" / "people.ledger"), found.answers[0]
     for other, what in (  # changed in each way that a broken server could have made it
         (replace(answer, entry=10**9), "an answer without its debit"),
@@ -25,12 +26,20 @@ def test_no_answer_without_its_debit(tmp_path: Path) -> None:
         wrong = wrong_in(ledger, [answer, other])
         assert len(wrong) == 1
         assert wrong[0].startswith(what)
+    key = (answer.analyst, answer.request_id)
+    for lists, whats in (
+        ({"refused": [key]}, ["was refused, and is paid for"]),
+        ({"failed": [key]}, ["failed, and has an answer"]),
+        ({"failed": [("ann0", "never asked")]}, ["failed, and is not paid for"]),
+    ):
+        wrong = wrong_in(ledger, [answer], **lists)
+        assert [each.partition(") ")[2] for each in wrong] == whats
 
 
 @pytest.mark.slow
 def test_a_killed_postgres(tmp_path: Path, server: str) -> None:
     """Requests get 503 until it is back; then the server goes on by itself."""
-    found = killed(tmp_path / "served", 1, postgres=True, patience=0)
+    found = killed(tmp_path / "served", 1, postgres=True, seed=7, patience=0)  # which kills Postgres
     assert found.wrong == []
     assert found.kills == {"Postgres": 1}
     assert found.answers

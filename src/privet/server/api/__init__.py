@@ -18,6 +18,7 @@ HANDLERS: Mapping[str, Handler] = {
     "history": datasets.history,
     "parse": questions.parse,
     "explain": questions.explain,
+    "explain_batch": questions.explain_batch,
     "query": questions.ask,
     "batch": questions.ask,
     "answer": questions.answer,

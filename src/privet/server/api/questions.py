@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import quote
@@ -12,13 +13,14 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from privet.codec import canonical
-from privet.errors import UserError
+from privet.errors import LedgerError, UserError, VerificationError
+from privet.ledger import Ledger
 from privet.release.batch import ReleasedBatch
 from privet.release.verification import check, walked
 from privet.server import reading
 from privet.server.accounts import Role
 from privet.server.asking import Answered, Running
-from privet.server.authorization import NOT_FOUND
+from privet.server.authorization import ADMITS, NOT_FOUND, Rule
 from privet.server.call import Call, reply
 from privet.server.problems import Refusal
 from privet.server.routes import API
@@ -36,8 +38,15 @@ async def parse(call: Call) -> Response:
 async def explain(call: Call) -> Response:
     """What a question would cost, and how accurate it would be."""
     session = call.server.asking.session(call.dataset, call.me)
-    explained = reading.explain
-    return reply(await call.server.asking.planned(call.me, explained, session, call.body, call.body.face))
+    asking, explained = call.server.asking, reading.explain
+    return reply(await asking.planned(call.me, explained, session, call.body, asking.plans, call.body.face))
+
+
+async def explain_batch(call: Call) -> Response:
+    """What a batch would cost, and how accurate it would be."""
+    session = call.server.asking.session(call.dataset, call.me)
+    tree = await call.server.asking.planned(call.me, reading.explain_batch, session, call.body)
+    return await call.server.asking.written(call.me, reply, tree)
 
 
 async def ask(call: Call) -> Response:
@@ -111,16 +120,22 @@ async def certificate(call: Call) -> Response:
 
 
 def _certificates(call: Call, number: int) -> list[Any]:
-    ledger, name = call.dataset.ledger, call.dataset.name
+    if not _may_see(call, call.dataset.name, number):
+        return []
+    text = call.dataset.ledger.answer(call.dataset.name, number)
+    return [] if text is None else reading.certificates(text)
+
+
+def _may_see(call: Call, name: str, number: int) -> bool:
+    """Whether an entry is a debit of this dataset that whoever asks may see: it is theirs, or they are a steward."""
+    ledger = call.server.datasets[name].ledger
     try:
         entry, _ = ledger.reservation(name, number)
     except UserError:
-        return []
-    everything = call.me.role is Role.STEWARD
-    if not everything and entry.analyst != call.name and not ledger.was_served(name, call.name, number):
-        return []
-    text = ledger.answer(name, number)
-    return [] if text is None else reading.certificates(text)
+        return False
+    if call.me.role is Role.STEWARD or entry.analyst == call.name:
+        return True
+    return ledger.was_served(name, call.name, number)
 
 
 async def verify(call: Call) -> Response:
@@ -137,5 +152,32 @@ def _verified(call: Call) -> dict[str, Any]:
             raise UserError("a receipt needs a certificate of a dataset that you may ask")
         return asdict(check(canonical(certificate)))
     ledger = call.server.datasets[name].ledger
-    trusted = nullcontext(ledger) if receipt is None else walked(ledger, receipt)
-    return asdict(check(canonical(certificate), ledger=trusted))
+    if ADMITS[Rule.STEWARD](call.me):
+        trusted = nullcontext(ledger) if receipt is None else walked(ledger, receipt)
+        return asdict(check(canonical(certificate), ledger=trusted))
+    link = document.get("ledger") if isinstance(document, dict) else None
+    number = link.get("entry") if isinstance(link, dict) else None
+    own = type(number) is int and _may_see(call, name, number)
+    broken: list[LedgerError] = []
+    try:
+        return asdict(check(canonical(certificate), ledger=_for_analysts(ledger, receipt, own, broken)))
+    except VerificationError:
+        if broken:
+            raise broken[0] from None
+        raise
+
+
+@contextmanager
+def _for_analysts(ledger: Ledger, receipt: str | None, own: bool, broken: list[LedgerError]) -> Iterator[Ledger]:
+    """A ledger for a check that does not walk it, and that says of entries of others only that they do not match."""
+    try:
+        if receipt is not None and not ledger.contains(receipt):
+            raise VerificationError("ledger: it does not contain the receipt's entry")
+        yield ledger
+    except VerificationError:
+        if own:
+            raise
+        raise VerificationError("ledger: it has no such entry with this answer") from None
+    except LedgerError as error:
+        broken.append(error)
+        raise

@@ -113,8 +113,8 @@ class CurvePoint(Model):
     """By column, a bound on the error of a cell; null if it needs `assuming`."""
 
 
-class Explanation(Model):
-    """A plan: what was asked, what follows from it, what limits the answer, and what is stored."""
+class Planned(Model):
+    """The plan of a question: what was asked, what follows from it, and what limits the answer."""
 
     asked: dict[str, Any]
     """The question; the rest follows from it."""
@@ -122,6 +122,11 @@ class Explanation(Model):
     """Statements, measurements, expected errors, the event, the guarantee."""
     limits: list[str]
     """The caps and clamps that affect the answer, in words."""
+
+
+class Explanation(Planned):
+    """A plan, its cost, and what is stored."""
+
     paid_before: Amount | None
     """The cost of the stored answer that asking would return free of charge."""
     text: str
@@ -134,6 +139,27 @@ class Explanation(Model):
     """How many questions like this one the rest of the budget pays for, at most a million."""
     curve: list[CurvePoint]
     """The expected error at a few prices; empty for a question that is not priced in epsilon."""
+
+
+class BatchExplanation(Model):
+    """The plan of a batch, its cost, and what is stored."""
+
+    questions: dict[str, Planned]
+    """The plan of each question, by name."""
+    together: list[list[str]]
+    """The questions that share measurements, in lists of two or more."""
+    event: dict[str, Any]
+    """What the batch would be debited as."""
+    paid_before: Amount | None
+    """The cost of the stored answers that asking would return free of charge."""
+    text: str
+    """The whole explanation in words."""
+    cost: Amount
+    """What asking would spend now: nothing if the answers are stored."""
+    fits: bool
+    """Whether the budget can pay for it, or it is stored."""
+    times: int
+    """How many batches like this one the rest of the budget pays for, at most a million."""
 
 
 class Answer(Model):

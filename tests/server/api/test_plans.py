@@ -1,0 +1,101 @@
+"""Plans that are kept: what may change meanwhile is looked at each time, and nobody learns what others ask."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from tests.server.api.serving import BY_REGION, COUNT, Running
+
+import privet as pv
+from privet.errors import UserError
+from privet.planner import ReleasePlan
+from privet.server.accounts import Role
+from privet.server.plans import Plans
+
+EXPLAIN = "/datasets/people/explain"
+
+
+def test_a_kept_plan_does_not_keep_a_right(running: Running) -> None:
+    """A token that is revoked, and an account that may not ask any more, are refused although the plan is there."""
+    running.server.accounts.add("eve", Role.ANALYST, ["people"])
+    eve = running.token("eve")
+    body = {"sql": COUNT, "epsilon": 0.5}
+    assert eve.post(EXPLAIN, json=body).status_code == 200
+    running.server.accounts.set_access("eve", Role.ANALYST, ["trips"])
+    assert eve.post(EXPLAIN, json=body).status_code == 404
+    running.server.accounts.set_access("eve", Role.ANALYST, ["people"])
+    assert eve.post(EXPLAIN, json=body).status_code == 200
+    token = running.server.accounts.tokens("eve")[0]
+    running.server.accounts.revoke_token(token.id)
+    assert eve.post(EXPLAIN, json=body).status_code == 401
+
+
+def test_what_is_left_is_read_each_time(running: Running, ann: httpx.Client, sam: httpx.Client) -> None:
+    body = {"sql": BY_REGION, "epsilon": 0.5}
+    first = ann.post(EXPLAIN, json=body).json()
+    assert (first["paid_before"], first["fits"]) == (None, True)
+    paid = ann.post("/datasets/people/query", json=body).json()
+    second = ann.post(EXPLAIN, json=body).json()
+    assert (second["paid_before"], second["cost"]) == ({"epsilon": "0.5"}, {"epsilon": "0"})
+    assert second["times"] == first["times"] - 1
+    assert "Already paid for" in second["text"]
+    cap = {"analyst": "ann", "epsilon": 0.75, "reason": "a test"}
+    assert sam.post("/datasets/people/caps", json=cap).status_code == 200
+    third = ann.post(EXPLAIN, json=body | {"fresh": True}).json()
+    assert (third["times"], third["fits"], third["paid_before"]) == (0, False, None)
+    assert "epsilon 0.25 is left of epsilon 0.75 for 'ann': not enough" in third["text"]
+    assert sam.post("/datasets/people/caps", json=cap | {"epsilon": None}).status_code == 200
+    assert third["curve"] == second["curve"] == first["curve"]
+    assert [point["epsilon"] for point in first["curve"]] == ["0.125", "0.25", "0.5", "1", "2"]
+    assert paid["spent"] == {"epsilon": "0.5"}
+
+
+def test_each_analyst_has_their_own(running: Running, ann: httpx.Client, bob: httpx.Client) -> None:
+    """Otherwise the time of a plan would tell that somebody asked the same."""
+    made: list[str] = []
+    plan = running.server.datasets["people"].plan
+
+    def counted(*arguments: object, **options: object) -> ReleasePlan:
+        made.append(str(arguments[0]))
+        return plan(*arguments, **options)  # type: ignore[arg-type]
+
+    sql = "SELECT COUNT(*) AS m FROM people"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running.server.datasets["people"], "plan", counted)
+        for client, times in ((ann, 1), (ann, 1), (bob, 2), (bob, 2)):
+            assert client.post(EXPLAIN, json={"sql": sql, "epsilon": 0.5}).status_code == 200
+            assert made.count(sql) == times
+        assert ann.post(EXPLAIN, json={"sql": sql, "epsilon": 0.25}).json()["cost"] == {"epsilon": "0.25"}
+        assert made.count(sql) == 3
+
+
+def test_they_are_few_and_small(people: pv.Session) -> None:
+    made = 0
+
+    def plan(sql: str = COUNT) -> ReleasePlan:
+        nonlocal made
+        made += 1
+        return people.plan(sql, epsilon=1)
+
+    def refused() -> ReleasePlan:
+        raise UserError("no")
+
+    plans = Plans(analysts=2, each=2)
+    for who, asked, times in (
+        ("ann", "a", 1), ("ann", "b", 2), ("ann", "a", 2), ("ann", "c", 3), ("ann", "a", 3), ("ann", "b", 4),
+        ("bob", "b", 5), ("ann", "b", 5), ("eve", "b", 6), ("ann", "b", 6), ("bob", "b", 7),
+    ):  # fmt: skip
+        plans.kept(("people", who), asked, plan)
+        assert made == times, (who, asked)
+    with pytest.raises(UserError):
+        plans.kept(("people", "ann"), "d", refused)
+    columns = ", ".join(f"COUNT(*) FILTER (WHERE income < {i + 1}) AS n{i}" for i in range(20))
+    large = f"SELECT age, {columns} FROM people GROUP BY age"
+    for times in (8, 9):  # 111 groups of 20 numbers: too large
+        plans.kept(("people", "ann"), "large", lambda: plan(large))
+        assert made == times
+
+
+@pytest.fixture(scope="module")
+def people(running: Running) -> pv.Session:
+    return running.server.datasets["people"].session(analyst="ann")
