@@ -120,3 +120,58 @@ def test_what_a_server_charges_against_its_word_is_counted(liar: Liar, pauses: l
         liar.lie = lambda heard, said: said
         with pytest.raises(BudgetError, match="nothing is left"):
             limited.release(asked.format(72), epsilon="1/4")
+
+
+def test_a_refusal_after_a_debit_gives_nothing_back(liar: Liar, behind: pv.Session, pauses: list[float]) -> None:  # noqa: F811
+    """The answer is lost, or still computed, and what comes then is a refusal: of the token, or of one request more."""
+    refused = Said(429, {"title": "Too Many Requests", "status": 429, "detail": "Too many of your requests"})
+    closed = Said(401, {"title": "Unauthorized", "status": 401, "detail": "The token is wrong, expired or revoked"})
+    waits = Said(202, {"request_id": "?", "state": "running", "paid": True, "retry_after": 1})
+    for place, after in enumerate((refused, closed)):
+        for first in (Said(cut=True), waits):
+            asked = f"SELECT COUNT(*) AS n FROM people WHERE age > {40 + place} AND age < {90 + (first is waits)}"
+            before, sent = behind.spent.epsilon, [0]
+
+            def lie(heard: Heard, said: Said, first: Said = first, after: Said = after, sent: list[int] = sent) -> Said:
+                if heard.route != "query" and "/answers/" not in heard.path:
+                    return said
+                sent[0] += 1
+                return first if sent[0] == 1 else after
+
+            with LimitedSession.open(Allowance(1), url=liar.url, token=TOKEN) as limited:
+                liar.lie = lie
+                with pytest.raises(NoConnection, match="may have been paid for; its request id is") as caught:
+                    limited.release(asked, epsilon="1/4")
+                assert caught.value.request_id
+                assert sent[0] > 1
+                liar.lie = lambda heard, said: said
+                assert (behind.spent.epsilon - before, limited.allowance.left) == (Exact(1, 4), Exact(3, 4))
+                limited.release(asked, epsilon="1/4")
+                assert (behind.spent.epsilon - before, limited.allowance.left) == (Exact(1, 4), Exact(3, 4))
+
+
+def test_what_is_held_for_a_lost_question_follows_it(liar: Liar, pauses: list[float]) -> None:  # noqa: F811
+    """If it was never paid for, it is given back; if it was, against the server's word, it is counted."""
+    asked = "SELECT COUNT(*) AS n FROM people WHERE age > {}"
+    with LimitedSession.open(Allowance(5000), url=liar.url, token=TOKEN) as limited:
+        liar.first = lambda heard: Said(cut=True) if heard.route == "query" else None
+        with pytest.raises(NoConnection):
+            limited.release(asked.format(61), epsilon=2000)
+        liar.first = lambda heard: None
+        assert limited.allowance.left == 3000
+        with pytest.raises(BudgetError):
+            limited.release(asked.format(61), epsilon=2000)
+        assert limited.allowance.left == 5000
+
+    def stored(heard: Heard, said: Said) -> Said:
+        if heard.route == "query":
+            return Said(cut=True)
+        return Said(tree={**said.tree, "paid_before": {"epsilon": "1"}}) if heard.route == "explain" else said
+
+    with LimitedSession.open(Allowance("1/4"), url=liar.url, token=TOKEN) as limited:
+        liar.lie = stored
+        with pytest.raises(NoConnection):
+            limited.release(asked.format(62), epsilon="1/2")
+        liar.lie = lambda heard, said: said
+        limited.release(asked.format(62), epsilon="1/2")
+        assert limited.allowance.left == 0

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
+from decimal import ROUND_FLOOR
 from pathlib import Path
-from typing import Unpack
+from typing import NamedTuple, Unpack
 
 from privet.client import RemoteSession, connect
 from privet.dataset import Dataset
@@ -24,15 +25,24 @@ from privet.errors import (
     Subject,
     UserError,
     argument,
+    write,
 )
-from privet.exact import Exact, Number, positive, show
+from privet.exact import Exact, Number, positive, show, show_up
 from privet.planner import ReleasePlan
+from privet.privacy.guarantees import ApproxDP, ZeroConcentratedDP
 from privet.privacy.guarantees.budgets import is_nothing
 from privet.release import Release
 from privet.release.recall import asked_digest, question_digest
 from privet.requests.options import ReleaseOptions
 from privet.session import Session
 from privet.system.closing import Closing
+
+
+class Unsure(NamedTuple):
+    """A question that may have been paid for: its request id, and what is held for it."""
+
+    request_id: str
+    held: Exact
 
 
 class Allowance:
@@ -54,8 +64,8 @@ class Allowance:
     def __init__(self, max_epsilon: Number) -> None:
         self.most = positive(max_epsilon, name="max_epsilon", example=argument("max_epsilon", 1))
         """The largest epsilon of all questions together."""
-        self.unsure: dict[str, str] = {}
-        """The request ids of questions that may have been paid for, by the digests of their requests."""
+        self.unsure: dict[str, Unsure] = {}
+        """The questions that may have been paid for, by the digests of their requests."""
         self._held = Exact(0)
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -64,6 +74,11 @@ class Allowance:
     def left(self) -> Exact:
         """What may still be spent."""
         return max(self.most - self._held, Exact(0))
+
+    @property
+    def left_text(self) -> str:
+        """The same for people, rounded down: what they read can be spent."""
+        return show(self.left, rounding=ROUND_FLOOR)
 
     def hold(self, epsilon: Exact) -> None:
         """Set aside the cost of a question before it is asked; a `BudgetError` if it passes the maximum."""
@@ -74,9 +89,9 @@ class Allowance:
             )
         with self._lock:
             if self._held + epsilon > self.most:
-                left = f"only epsilon {show(self.left)}" if self.left else "nothing"
+                left = f"only epsilon {self.left_text}" if self.left else "nothing"
                 raise BudgetError(
-                    f"this costs epsilon {show(epsilon)}, but {left} is left of the {show(self.most)} that this "
+                    f"this costs epsilon {show_up(epsilon)}, but {left} is left of the {show(self.most)} that this "
                     "connection may spend. Nothing was spent",
                     subject=Subject("argument", "epsilon"),
                 )
@@ -96,8 +111,9 @@ class Allowance:
 class LimitedSession(Closing):
     """A session that spends no more than an allowance. Threads can share it.
 
-    Claim: what is debited through it is held first. The same question, asked by several threads at a time or again
-    after a failure, is paid for once if it is answered at all. A stored answer is free, whatever is left.
+    Claim: what is debited through it is held first, and its delta is no larger share of the budget than its epsilon.
+    The same question, asked by several threads at a time or again after a failure, is paid for once if it is answered
+    at all. A stored answer is free, whatever is left.
     """
 
     def __init__(self, session: Session | RemoteSession, allowance: Allowance) -> None:
@@ -129,6 +145,9 @@ class LimitedSession(Closing):
     def plan(self, query: str | ReleasePlan, **options: Unpack[ReleaseOptions]) -> ReleasePlan:
         """How a SELECT would be answered; refused if its cost can't be counted. Spends nothing."""
         plan = self.session.plan(query, **options)
+        if options.get("within") is not None and isinstance(plan.guarantee(), ZeroConcentratedDP):
+            options["mechanism"] = "laplace"  # whose cost can be counted
+            plan = self.session.plan(query, **options)
         _cost(plan)
         return plan
 
@@ -141,33 +160,49 @@ class LimitedSession(Closing):
             return self._released(plan, asked_digest(plan))
 
     def _released(self, plan: ReleasePlan, asked: str) -> Release:
-        earlier = self.allowance.unsure.pop(asked, None)
-        held = Exact(0) if earlier is not None else self._hold(plan)
+        allowance = self.allowance
+        earlier, held = allowance.unsure.pop(asked, None) or (None, self._hold(plan))
         asker = self._asker()
         try:
             released = asker.release(plan, request_id=earlier)
         except PrivetError as error:
             if _unspent(error, asker):
-                self.allowance.give_back(held)
+                allowance.give_back(held)
             elif isinstance(error, NoConnection) and error.request_id:
-                self.allowance.unsure[asked] = error.request_id
+                allowance.unsure[asked] = Unsure(error.request_id, held)
             raise
-        if is_nothing(released.spent):
-            self.allowance.give_back(held)
-        elif not held and earlier is None:  # a server said that it was stored, and it was not any more
-            self.allowance.count(_cost(plan))
+        if is_nothing(released.spent) and not _made_for(released, earlier):
+            allowance.give_back(held)
+        elif not held:  # a server said that it was stored, and it was not any more
+            allowance.count(_cost(plan))
         return released
 
     def _hold(self, plan: ReleasePlan) -> Exact:
         """What is held for a question: its cost, or nothing if it is beyond the maximum and its answer is stored."""
         cost = _cost(plan)
         try:
+            self._check_delta(plan)
             self.allowance.hold(cost)
         except BudgetError:
             if self.session.paid_before(plan) is None:
                 raise
             return Exact(0)
         return cost
+
+    def _check_delta(self, plan: ReleasePlan) -> None:
+        """Refuse a delta that is a larger share of the budget than the epsilon: the maximum would not limit it."""
+        price, budget = plan.guarantee(), self.session.dataset.budget
+        if not isinstance(price, ApproxDP) or not isinstance(budget, ApproxDP):
+            return
+        most = price.epsilon * budget.delta / budget.epsilon
+        if price.delta > most:
+            options = f"OPTIONS (delta = {show(most, 2, rounding=ROUND_FLOOR)})"
+            raise BudgetError(
+                f"this costs delta {show_up(price.delta)}, but at epsilon {show(price.epsilon)} a connection may spend "
+                f"delta {show(most, rounding=ROUND_FLOOR)}: no larger share of the delta than of the epsilon. "
+                "Nothing was spent",
+                remedy=write(sql=options, http=options),
+            )
 
     def _asker(self) -> Session | RemoteSession:
         """The session that asks; beside the data, one for each question, which says whether it was debited."""
@@ -193,6 +228,11 @@ def _cost(plan: ReleasePlan) -> Exact:
 
 def _unspent(error: PrivetError, asker: Session | RemoteSession) -> bool:
     """Whether it is certain that a question that failed was not debited."""
-    if isinstance(error, UserError | DatasetClosed):
-        return True
-    return isinstance(error, LedgerBusy) and isinstance(asker, Session) and not asker.debited
+    if isinstance(asker, Session):
+        return not asker.debited and isinstance(error, UserError | DatasetClosed | LedgerBusy)
+    return isinstance(error, UserError | DatasetClosed)
+
+
+def _made_for(released: Release, request_id: str | None) -> bool:
+    """Whether an answer was paid for by an earlier attempt with this request id."""
+    return request_id is not None and released.certificate.document["ledger"].get("request_id") == request_id

@@ -156,7 +156,19 @@ def test_a_stored_answer_is_free_beyond_the_maximum(limited: LimitedSession) -> 
     assert again.structured_content["rows"] == first.structured_content["rows"]
 
 
+def test_what_is_said_to_be_left_can_be_spent(limited: LimitedSession) -> None:
+    _, told, refused = called(
+        limited,
+        ("ask", {"sql": count(62), "epsilon": "1/3"}),
+        ("budget", {}),
+        ("ask", {"sql": count(63), "epsilon": "0.666667"}),
+    )
+    assert text(told).endswith("epsilon 0.666666 is left of the 1 for this connection.")
+    assert text(refused).startswith("this costs epsilon 0.666667, but only epsilon 0.666666 is left")
+
+
 WRONG = [
+    ("explain", {"sql": COUNT}, "the price is missing. Set epsilon, or within. Write, for example: \"epsilon\": 0.1"),
     ("ask", None, "sql is missing"),
     ("ask", {"sql": COUNT}, "epsilon is missing. Nothing was spent. Write, for example: \"epsilon\": 0.1"),
     ("ask", {"sql": COUNT, "epsilon": None}, "epsilon is missing"),
@@ -222,3 +234,28 @@ def test_what_can_t_be_counted_is_refused(tmp_path: Path) -> None:
         with pytest.raises(QueryError, match=r"largest epsilon, so it can't pay in rho. Nothing was spent"):
             limited.release(COUNT, rho=0.1)
         assert limited.allowance.left == 1
+
+
+def test_the_maximum_limits_the_delta_too(tmp_path: Path) -> None:
+    """A little epsilon can't spend the whole delta of the budget. Errors to stay within have a cost in epsilon."""
+    policy = POLICY.replace("{ epsilon = 3 }", "{ epsilon = 3, delta = 1e-6 }")
+    made(tmp_path, policy.replace('{ keys = ["north", "south"], other = "elsewhere" }', '"text"'))
+    by_region = "SELECT {} region, COUNT(*) AS n FROM people GROUP BY region"
+    price = "WITH DIFFERENTIAL_PRIVACY OPTIONS (delta = {})"
+    with LimitedSession.open(Allowance(1), policy=tmp_path / "privet.toml") as limited:
+        greedy, modest, stored, within, mean = called(
+            limited,
+            ("ask", {"sql": by_region.format(price.format("9e-7")), "epsilon": 0.3}),
+            ("ask", {"sql": by_region.format(price.format("1e-7")), "epsilon": 0.3}),
+            ("ask", {"sql": by_region.format(price.format("1e-7")), "epsilon": 0.1}),
+            ("explain", {"sql": "SELECT COUNT(*) AS n FROM people", "within": {"n": 20}}),
+            ("explain", {"sql": "SELECT AVG(income) AS a FROM people", "epsilon": 0.1, "assuming": 300}),
+        )
+        assert text(greedy) == (
+            "this costs delta 9e-7, but at epsilon 0.3 a connection may spend delta 1e-7: no larger share of the delta "
+            "than of the epsilon. Nothing was spent. Write, for example: OPTIONS (delta = 1e-7)"
+        )
+        assert (modest.is_error, stored.is_error, within.is_error, mean.is_error) == (False, False, False, False)
+        assert stored.structured_content["paid_before"]
+        assert [*within.structured_content["cost"]] == ["epsilon"]
+        assert limited.allowance.left == Exact(7, 10)

@@ -15,6 +15,7 @@ from importlib.metadata import version
 from typing import Any
 
 import privet as pv
+from privet.privacy.events import to_tree
 from privet.privacy.guarantees.budgets import amount
 from privet.release.render.json import answer as as_json
 from privet.tables.codec import decode
@@ -98,6 +99,12 @@ class Liar:
                 plan = session.plan(_question(body), **options)
                 text = session.explain(plan, fresh=body["fresh"], face=body["face"])
                 return Said(tree={**plan.to_json(), "text": text, "paid_before": amount(session.paid_before(plan))})
+            case "explain_batch":
+                questions = {name: _question(each) for name, each in body["questions"].items()}
+                batch_plan = session.plan_all(questions, **options)
+                plans = {name: each.to_json() for name, each in batch_plan.items()}
+                text = session.explain_all(batch_plan, fresh=body["fresh"])
+                return Said(tree={"questions": plans, "event": to_tree(batch_plan.whole), "text": text})
             case "query":
                 asked = _question(body)
                 return Said(

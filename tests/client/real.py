@@ -1,27 +1,18 @@
-"""The real server on loopback, in a thread: accounts with cheap passwords, and answers without the ladder."""
+"""The real server for the client: answers without the ladder, and a clock that tests can move on."""
 
 from __future__ import annotations
 
 import io
-import socket
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import uvicorn
-from argon2 import PasswordHasher
+from tests.server.threads import in_thread
 
 from privet.dataset import Dataset
-from privet.policy import load
 from privet.server.accounts import Accounts, Role
-from privet.server.app import application
-from privet.server.logs import Log
-from privet.server.serving import configured
-from privet.server.settings import Settings
-from privet.server.state import Server
 
 PACE = "\n[server]\npace = 0\nwait = 20\n"
 
@@ -48,25 +39,6 @@ class Serving:
 @contextmanager
 def served(policy: Path) -> Iterator[Serving]:
     """The datasets of a policy, served on a free port."""
-    taken = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else asyncio sets no TCP_NODELAY
-    taken.bind(("127.0.0.1", 0))
-    read = load(policy)
-    settings = Settings.of(read, listen=f"127.0.0.1:{taken.getsockname()[1]}")
     later: list[float] = []
-    cheap = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    accounts = Accounts.open(settings.accounts, hasher=cheap, clock=lambda: time.time() + sum(later))
-    log = io.StringIO()
-    server = Server.open(read, settings, accounts, Log(log))
-    running = uvicorn.Server(configured(application(server), settings))
-    running.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-    thread = threading.Thread(target=running.run, kwargs={"sockets": [taken]}, daemon=True)
-    thread.start()
-    try:
-        while not running.started:
-            assert thread.is_alive()
-            time.sleep(0.01)
-        yield Serving(f"http://127.0.0.1:{settings.port}", accounts, dict(server.datasets), log, later)
-    finally:
-        running.should_exit = True
-        thread.join()
-        taken.close()
+    with in_thread(policy, clock=lambda: time.time() + sum(later)) as up:
+        yield Serving(f"http://127.0.0.1:{up.port}", up.accounts, dict(up.server.datasets), up.log, later)

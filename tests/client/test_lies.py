@@ -232,7 +232,7 @@ NOISE = [
 ]
 
 
-@pytest.mark.parametrize("route", ["query", "explain", "budget", "batch"])
+@pytest.mark.parametrize("route", ["query", "explain", "budget", "batch", "explain_batch"])
 def test_what_is_no_answer_at_all(remote: RemoteSession, liar: Liar, route: str) -> None:
     asked = question()
     calls: dict[str, Callable[[], object]] = {
@@ -240,6 +240,7 @@ def test_what_is_no_answer_at_all(remote: RemoteSession, liar: Liar, route: str)
         "explain": lambda: remote.explain(asked, epsilon=0.5),
         "budget": lambda: remote.balance,
         "batch": lambda: remote.release_all({"a": asked}, epsilon=0.5),
+        "explain_batch": lambda: remote.explain_all({"a": asked}, epsilon=0.5),
     }
     for raw in NOISE:
         liar.first = lambda heard, raw=raw: Said(raw=raw) if heard.route == route else None  # type: ignore[misc]
@@ -291,6 +292,31 @@ def test_an_explanation_of_another_question(remote: RemoteSession, liar: Liar) -
         remote.paid_before(asked, epsilon=0.5)
 
 
+def _other_event(tree: Any) -> None:
+    tree["event"]["events"] = tree["event"]["events"][:1] * 2
+
+
+def _other_questions(tree: Any) -> None:
+    del tree["questions"]["b"]
+
+
+@pytest.mark.parametrize("change", [_other_event, _other_questions, lambda tree: _swap({"answers": tree["questions"]})])
+def test_an_explanation_of_another_batch(remote: RemoteSession, liar: Liar, change: Callable[[Any], None]) -> None:
+    questions, options = {"a": question(), "b": question()}, {"epsilon": 0.5, "weights": {"a": 2}}
+    assert "2 questions, answered" in remote.explain_all(questions, **options)  # type: ignore[arg-type]
+
+    def lie(heard: Heard, said: Said) -> Said:
+        if heard.route == "explain_batch":
+            change(said.tree)
+        return said
+
+    liar.lie = lie
+    with pytest.raises(VerificationError, match="it explains another"):
+        remote.explain_all(questions, **options)  # type: ignore[arg-type]
+    liar.lie = lambda heard, said: Said(tree={**said.tree, "text": "a\x1b[2J"}) if "text" in said.tree else said
+    assert remote.explain_all(questions, **options) == "a[2J"  # type: ignore[arg-type]
+
+
 def test_texts_of_the_server_do_not_move_the_cursor(remote: RemoteSession, liar: Liar) -> None:
     liar.lie = lambda heard, said: (
         Said(tree={**said.tree, "text": "Budget\x1b[2J\x07\n\u202eleft"}) if heard.route == "explain" else said
@@ -309,8 +335,9 @@ def test_a_server_of_another_version(liar: Liar, behind: pv.Session, pauses: lis
     def lie(heard: Heard, said: Said) -> Said:
         if heard.route == "health":
             return Said(tree={"version": "9.9\x1b[2J"})
-        if heard.route == "explain" and other:
-            said.tree["derived"]["measurements"][0]["scale"] = "1/1"
+        if heard.route in ("explain", "explain_batch") and other:
+            plan = said.tree["questions"]["a"] if heard.route == "explain_batch" else said.tree
+            plan["derived"]["measurements"][0]["scale"] = "1/1"
         return said
 
     other, before = True, behind.spent
@@ -326,6 +353,10 @@ def test_a_server_of_another_version(liar: Liar, behind: pv.Session, pauses: lis
     assert liar.asked("query") == liar.asked("batch") == []
     other = False
     assert remote.release(question(), epsilon=0.5).spent == pv.PureDP(0.5)
+    people = remote.tables["people"].where(pv.col("age") >= next(AGES)).group_by("region")
+    shares = {"n": people.agg(n=pv.count()), "pay": people.agg(pay=pv.mean("income"))}
+    assert remote.plan_all(shares, epsilon=0.5).together() == [["n", "pay"]]
+    assert not remote.release_all(shares, epsilon=0.5).paid_before
     remote.close()
 
 

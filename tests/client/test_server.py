@@ -160,7 +160,15 @@ def test_batches(remote: RemoteSession, local: pv.Session) -> None:
     }
     options = {"epsilon": 1, "weights": {"men": 2}}
     assert remote.plan_all(questions, **options).whole == local.plan_all(questions, **options).whole  # type: ignore[arg-type]
+    before = local.spent
+    assert remote.explain_all(questions, **options) == local.explain_all(questions, **options)  # type: ignore[arg-type]
+    assert local.spent == before
     released = remote.release_all(questions, **options)  # type: ignore[arg-type]
+    told = remote.explain_all(questions, **options)  # type: ignore[arg-type]
+    assert "Already paid for" in told
+    assert told == local.explain_all(questions, **options)  # type: ignore[arg-type]
+    fresh = remote.explain_all(questions, fresh=True, **options)  # type: ignore[arg-type]
+    assert fresh == local.explain_all(questions, fresh=True, **options) != told  # type: ignore[arg-type]
     stored = local.release_all(questions, **options)  # type: ignore[arg-type]
     assert not released.paid_before
     assert stored.paid_before
@@ -169,6 +177,23 @@ def test_batches(remote: RemoteSession, local: pv.Session) -> None:
     assert str(remote.release_all(questions, **options)) == str(stored)  # type: ignore[arg-type]
     with pytest.raises(QueryError, match="question 'b'"):
         remote.release_all({"a": COUNT, "b": "SELECT nothing FROM people"}, epsilon=1)
+
+
+def test_a_diagnosis_is_paid_for(remote: RemoteSession, local: pv.Session, folder: Path) -> None:
+    """It reads data, so it costs what it costs beside the data, and is verified as every answer is."""
+    asked, before = "SELECT AVG(income) AS pay FROM people WHERE age >= 21", local.spent.epsilon
+    found = remote.diagnose(asked, epsilon=0.5, ceiling=8)
+    assert (found.spent, local.spent.epsilon) == (pv.PureDP(0.5), before + pv.PureDP(0.5).epsilon)
+    stored = local.diagnose(asked, epsilon=0.5, ceiling=8)
+    assert (stored.paid_before, stored.shares, stored.advice) == (True, found.shares, found.advice)
+    assert str(remote.diagnose(remote.parse(asked), epsilon=0.5, ceiling=8)) == str(stored)
+    for certificate in found.certificates.values():
+        assert pv.verify(certificate, key=folder / "steward.key.pub", ledger=local.ledger).ledger
+    with pytest.raises(QueryError, match="a diagnosis needs an epsilon or a rho"):
+        remote.diagnose(asked)
+    with pytest.raises(pv.BudgetError, match="Nothing was spent"):
+        remote.diagnose(asked, epsilon=2000)
+    assert local.spent.epsilon == before + pv.PureDP(0.5).epsilon
 
 
 def test_errors_of_the_server(remote: RemoteSession, server: Serving, token: str) -> None:
@@ -180,6 +205,11 @@ def test_errors_of_the_server(remote: RemoteSession, server: Serving, token: str
     with pytest.raises(UserError, match="'mine' was already used for a different question") as reused:
         remote.release(asked, epsilon=0.25, request_id="mine")
     assert type(reused.value).__name__ == "ReusedRequest"
+    beside = r"computed from the data, so it needs a session beside the data\. Ask "
+    with pytest.raises(UserError, match=beside):
+        remote.release_value(3, label="mine", sensitivity=1, epsilon=1)
+    with pytest.raises(UserError, match=beside):
+        remote.select([1, 2])
     with pytest.raises(UserError, match=r"several datasets.*The datasets are: people, visits"):
         pv.connect(server.url, token=token)
     with pytest.raises(UserError):
@@ -208,6 +238,11 @@ def test_unknown_keys_and_two_mechanisms(server: Serving, token: str) -> None:
             stored = local.release(text, **options)
             assert (answer.noisy, answer.plan) == (stored.noisy, stored.plan)
             assert remote.remaining == local.remaining
+        many = {"a": "SELECT COUNT(*) AS n FROM visits WHERE cost > 2", "b": "SELECT AVG(cost) AS c FROM visits"}
+        assert (
+            remote.plan_all(many, epsilon=0.2, delta=1e-7).whole == local.plan_all(many, epsilon=0.2, delta=1e-7).whole
+        )
+        assert remote.explain_all(many, epsilon=0.2, delta=1e-7) == local.explain_all(many, epsilon=0.2, delta=1e-7)
         released = remote.release_all(
             {"a": "SELECT COUNT(*) AS n FROM visits WHERE cost > 1", "b": "SELECT AVG(cost) AS c FROM visits"},
             epsilon={"a": 0.1, "b": 0.1},
@@ -258,6 +293,13 @@ def test_commands_print_what_they_print_beside_the_data(
         ("explain", *asked, "--max-rows", "1", "--simultaneous", "--mechanism", "laplace"),
     ):
         assert shell(*command, *there) == shell(*command, *here)
+    for command in (
+        ("bounds", "people", "income", "--epsilon", "0.5"),
+        ("diagnose", "SELECT AVG(income) AS pay FROM people WHERE age > 33", "--epsilon", "0.5"),
+    ):
+        assert "Spent epsilon 0.5" in shell.out(*command, *there)
+        assert shell(*command, *there) == shell(*command, *here)
+        assert shell(*command, *there, "--json") == shell(*command, *here, "--json")
     monkeypatch.setenv("PRIVET_SERVER", server.url)
     assert shell("explain", *asked) == shell("explain", *asked, *here)  # a policy that is named comes first
     told = shell.refused(3, "query", "SELECT COUNT(*) FROM people", "--epsilon", "5000", "--dataset", "people")

@@ -202,7 +202,7 @@ def test_a_slow_server(liar: Liar, pauses: list[float], monkeypatch: pytest.Monk
 def test_an_answer_without_an_end(remote: RemoteSession, liar: Liar, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "_LARGEST", 10**5)
     liar.first = lambda heard: Said(raw=b" " * 10**6)
-    with pytest.raises(NoConnection, match="it sent too much"):
+    with pytest.raises(NoConnection, match="its reply is too long"):
         remote.release(question(), epsilon=0.5)
 
 

@@ -194,7 +194,8 @@ VALUES = [
     (None, "NULL"), (True, "TRUE"), (7, "7"), (-7, "(-7)"), (0.1, "0.1"), (1e-7, "0.0000001"), (-2.5, "(-2.5)"),
     (Decimal("1.50"), "1.50"), ("it's", "'it''s'"), ("?", "'?'"), ("' OR 1=1 --", "''' OR 1=1 --'"),
     ("\\", "'\\'"), ("\\' OR 1=1 --", "'\\'' OR 1=1 --'"), ("/*", "'/*'"), (date(2025, 1, 31), "DATE '2025-01-31'"),
-    (datetime(2025, 1, 31, 8, 30), "TIMESTAMP '2025-01-31 08:30:00'"),
+    (datetime(2025, 1, 31, 8, 30), "TIMESTAMP '2025-01-31 08:30:00'"), (10**40 + 1, f"{10**40 + 1}"),
+    (Decimal("-0.1234567890123456789012345678901"), "(-0.1234567890123456789012345678901)"),
 ]  # fmt: skip
 
 
@@ -235,6 +236,7 @@ def test_a_value_can_t_change_the_question(connection: dbapi.Connection) -> None
         connection.cursor().execute(asked, (value,))
     rows = connection.cursor().execute(asked, ("north",)).fetchall()
     assert rows == connection.cursor().execute(f"{ONE} WHERE region = 'north'").fetchall()
+    assert connection.cursor().execute(f"{ONE} WHERE region = 'north'", None).fetchall() == rows
     for wrong in ({"region": "north"}, "n", 5):
         with pytest.raises(dbapi.ProgrammingError, match="parameters must be a sequence"):
             connection.cursor().execute(asked, wrong)

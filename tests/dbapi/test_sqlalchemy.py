@@ -217,6 +217,7 @@ def test_transactions_do_nothing(engine: sa.Engine, policy: Path) -> None:
         ("privet:///p.toml?max_epsilon=1&token=secret", "there is no option 'token'"),
         ("privet:///p.toml?max_epsilon=1&intervals=maybe", "must be true or false"),
         ("privet:///p.toml?max_epsilon=1&tls=true", "tls is for servers"),
+        ("privet://p.toml?max_epsilon=1", "write three slashes: privet:///p.toml"),
         ("privet://?max_epsilon=1", "neither a policy nor a server"),
         ("privet://ana:secret@x.org/people?max_epsilon=1", "must not contain a name or a token"),
         ("privet://x.org/people?max_epsilon=1&analyst=bob", "a server knows who you are"),

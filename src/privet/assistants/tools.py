@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from privet.allowance import LimitedSession
 from privet.assistants.arguments import Argument, checked
-from privet.errors import QueryError, Remedy
+from privet.errors import QueryError, Remedy, argument
 from privet.exact import literal, show
 from privet.planner import ReleasePlan
 from privet.privacy.guarantees.budgets import amount
@@ -38,8 +38,12 @@ _WITHIN = Argument(
 _CONFIDENCE = Argument(
     "confidence", "number", "The probability that an interval holds; 0.95 if left out.", 0.95, required=False
 )
+_ASSUMING = Argument(
+    "assuming", "whole", "Rows in a group to assume, for the errors of means and ratios.", 500, required=False
+)
 _ENTRY = Argument("entry", "whole", 'The "entry" in the certificate of an answer of this connection.', 3)
 _MAYBE_EPSILON = Argument("epsilon", "number", f"{_EPSILON.meaning} Or give `within`.", 0.1, required=False)
+_OPTIONS = ("epsilon", "within", "confidence", "assuming")
 
 
 class Said(NamedTuple):
@@ -89,7 +93,7 @@ class Assistant:
                 "Cost and accuracy of a question",
                 "Show what a question would cost and how accurate its answer would be, without asking it. Free. "
                 "Use it before `ask`.",
-                (_SQL, _MAYBE_EPSILON, _WITHIN, _CONFIDENCE),
+                (_SQL, _MAYBE_EPSILON, _WITHIN, _CONFIDENCE, _ASSUMING),
                 self._explain,
             ),
             Tool(
@@ -140,7 +144,7 @@ class Assistant:
 
     def _explain(self, given: dict[str, Any]) -> Said:
         plan = self._plan(given)
-        left = f"{'Connection':<11}epsilon {show(self._limited.allowance.left)} may still be spent here."
+        left = f"{'Connection':<11}epsilon {self._limited.allowance.left_text} may still be spent here."
         text = f"{self._session.explain(plan, face='http')}\n{left}"
         tree = {
             "cost": amount(plan.guarantee()),
@@ -163,7 +167,7 @@ class Assistant:
         balance = self._session.balance
         lines = [f"{limit.text} is left of {limit.name}." for limit in balance.limits(self._session.analyst)]
         allowance = self._limited.allowance
-        lines.append(f"epsilon {show(allowance.left)} is left of the {show(allowance.most)} for this connection.")
+        lines.append(f"epsilon {allowance.left_text} is left of the {show(allowance.most)} for this connection.")
         return Said("\n".join(lines), {"left": str(balance.remaining), "connection": self._connection()})
 
     def _verify(self, given: dict[str, Any]) -> Said:
@@ -181,7 +185,9 @@ class Assistant:
     # --- inside ---------------------------------------------------------------------------------
 
     def _plan(self, given: dict[str, Any]) -> ReleasePlan:
-        options = {name: given[name] for name in ("epsilon", "within", "confidence") if name in given}
+        options = {name: given[name] for name in _OPTIONS if name in given}
+        if not options.keys() & {"epsilon", "within"} and not self._session.dataset.asked(given["sql"]).price:
+            raise QueryError("the price is missing", allowed="Set epsilon, or within", remedy=argument("epsilon", 0.1))
         return self._limited.plan(given["sql"], **options)
 
     def _connection(self) -> dict[str, str]:

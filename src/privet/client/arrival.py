@@ -27,7 +27,7 @@ from privet.release.certificate import Certificate, plain
 from privet.release.recall import planned_again, question_digest, recalled
 from privet.release.signing import VerifyingKey
 
-_WRONG = "The server's answer was not accepted. If it was paid for, it stays so"
+_WRONG = "The server's answer was not accepted. If it was paid for, the debit stays"
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def _chosen(wire: Wire, asking: str) -> str:
     try:
         known: dict[str, Any] = {str(each["dataset"]): list(each["tables"]) for each in tree["datasets"]}
     except (LookupError, TypeError):
-        raise NoConnection(f"{wire.address} sent something else than its datasets") from None
+        raise NoConnection(f"{wire.address} did not send its datasets") from None
     if len(known) == 1:
         return next(iter(known))
     if not known:

@@ -47,9 +47,9 @@ def begin(server: Wire) -> Codes:
             min(max(interval, 1.0), 60.0),
         )
     except (LookupError, TypeError, ValueError):
-        raise NoConnection(f"{server.address} sent something else than a code") from None
+        raise NoConnection(f"{server.address} did not send a code") from None
     if not re.match(r"https?://\S+$", codes.where) or not codes.user_code:
-        raise NoConnection(f"{server.address} sent something else than a code")
+        raise NoConnection(f"{server.address} did not send a code")
     return codes
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
@@ -21,10 +21,8 @@ from privet.errors import (
     NoAnswer,
     NoConnection,
     PrivetError,
-    QueryError,
     Remedy,
     UserError,
-    argument,
 )
 from privet.ledger import Balance, Remaining
 from privet.ledger.debits import serves
@@ -33,28 +31,27 @@ from privet.planner.arguments import check_arguments
 from privet.planner.batch import BatchPlan
 from privet.planner.explain import Explanation
 from privet.planner.facts import derived
+from privet.privacy import events
 from privet.privacy.guarantees import Guarantee
 from privet.privacy.guarantees.budgets import from_amount, is_nothing
-from privet.release import Release, bounds
+from privet.release import Release
 from privet.release.batch import ReleasedBatch
-from privet.release.bounds import ReleasedBounds
 from privet.release.certificate import plain
 from privet.release.signing import VerifyingKey
 from privet.requests import dividing
 from privet.requests.dividing import Funds
-from privet.requests.options import BatchOptions, BoundsOptions, ReleaseOptions
+from privet.requests.options import BatchOptions, ReleaseOptions
 from privet.system.closing import Closing
 from privet.tables import look
-from privet.tables.expressions.fluent import Expr
 from privet.tables.query import Query
-from privet.tables.relation import PublicTable, Relation, Table, check_rows
 from privet.tables.schema import check_name
 from privet.terms import balance_from_tree
+from privet.view import Asker, check_fresh
 
 _LONGEST_TEXT = 10**6
 
 
-class RemoteSession(Closing):
+class RemoteSession(Asker, Closing):
     """One analyst's view of a dataset on a server; `pv.connect` makes it.
 
     Tables have their declarations and no rows. Questions are planned here; the server answers them, and what it sends
@@ -73,7 +70,7 @@ class RemoteSession(Closing):
         key: VerifyingKey | None = None,
     ) -> None:
         """On this connection; `privet` is the version that the server has."""
-        self.dataset = dataset
+        self.dataset: RemoteDataset = dataset
         self.analyst = analyst
         """The name under which the server knows you."""
         self.debited = False
@@ -85,29 +82,7 @@ class RemoteSession(Closing):
         self._closed = False
         self._theirs = privet
 
-    # --- the dataset ----------------------------------------------------------------------------
-
-    @property
-    def name(self) -> str:
-        """The name of the dataset."""
-        return self.dataset.name
-
-    @property
-    def version(self) -> str:
-        """The name of this version of the data."""
-        return self.dataset.version
-
-    @property
-    def tables(self) -> dict[str, Table]:
-        """The private tables, by name, to build questions with."""
-        return self.dataset.tables
-
-    @property
-    def public(self) -> dict[str, PublicTable]:
-        """The public tables, by name."""
-        return self.dataset.public
-
-    # --- the budget -----------------------------------------------------------------------------
+    # --- before asking --------------------------------------------------------------------------
 
     @property
     def balance(self) -> Balance:
@@ -118,24 +93,8 @@ class RemoteSession(Closing):
             if type(balance.budget) is not type(self.dataset.budget):
                 raise ValueError("a budget keeps its kind")
         except (LookupError, TypeError, ValueError):
-            raise NoConnection("the server sent something else than a budget") from None
+            raise NoConnection("the reply of the server is not a budget") from None
         return balance
-
-    @property
-    def spent(self) -> Any:
-        """What is spent: a guarantee of the budget's kind, or, if meters keep the budget, the share that is used."""
-        return self.balance.spent
-
-    @property
-    def remaining(self) -> Remaining:
-        """What is left under every cap: the share, the guarantee, and whether a plan fits."""
-        return self.balance.remaining
-
-    # --- plans ----------------------------------------------------------------------------------
-
-    def parse(self, text: str) -> Query:
-        """The question that a SELECT asks, as the same value that the Python methods build."""
-        return self.dataset.parse(text)
 
     def plan(self, query: Query | str | ReleasePlan, **options: Unpack[ReleaseOptions]) -> ReleasePlan:
         """How a query or a SELECT would be answered, and what it would cost. Spends nothing.
@@ -154,7 +113,7 @@ class RemoteSession(Closing):
         try:
             return None if cost is None else from_amount(cost)
         except ValueError:
-            raise NoConnection("the server sent something else than a cost") from None
+            raise NoConnection("the reply of the server is not a cost") from None
 
     def explain(
         self,
@@ -173,7 +132,20 @@ class RemoteSession(Closing):
         self, questions: Mapping[str, Query | str | ReleasePlan], **options: Unpack[BatchOptions]
     ) -> BatchPlan:
         """How `release_all` would answer these questions, and what they would cost. Spends nothing."""
-        return self._planned_batch(questions, options, lambda batch: self.remaining.fits(batch))
+        if options.get("delta") is None:
+            return self._planned_batch(questions, options, lambda batch: True)
+        return self._explained_batch(questions, options, fresh=False)[0]  # what is left decides how it is priced
+
+    def explain_all(
+        self,
+        questions: Mapping[str, Query | str | ReleasePlan],
+        *,
+        fresh: bool = False,
+        **options: Unpack[BatchOptions],
+    ) -> Explanation:
+        """The plan of a batch in words, as the server tells it, and whether it is already paid for. Spends nothing."""
+        tree = self._explained_batch(questions, options, fresh=fresh)[1]
+        return Explanation(clean(tree.get("text", ""), most=_LONGEST_TEXT))
 
     # --- asking ---------------------------------------------------------------------------------
 
@@ -192,7 +164,7 @@ class RemoteSession(Closing):
         """
         plan = self._planned(query, options)
         expected = self._expected(request_id, fresh=fresh)
-        self._check_rules([plan])
+        self._check_rules(lambda: [self._explained(plan, plan, {}, "python", fresh=False)])
         free = self._may_choose(query, plan, options)
         tree, _ = self._ask("query", asking.question(plan, mechanism=not free, fresh=fresh), expected)
         one = arrived(tree, expected)
@@ -200,20 +172,6 @@ class RemoteSession(Closing):
             plan = self._with_mechanism(query, plan, options, one.mechanism)
         released = answer(tree, plan, expected, one)
         return replace(released, remaining=self._after(not is_nothing(released.spent)))
-
-    def release_bounds(
-        self,
-        rows: Relation | Table,
-        column: str | Expr,
-        *,
-        request_id: str | None = None,
-        fresh: bool = False,
-        **options: Unpack[BoundsOptions],
-    ) -> ReleasedBounds:
-        """Pay for bounds to clip a column or an expression to: powers of two between which nearly all values lie."""
-        check_arguments(options, BoundsOptions.__annotations__)
-        question = bounds.question(check_rows(rows), column)
-        return ReleasedBounds(self.release(question, request_id=request_id, fresh=fresh, **options))
 
     def release_all(
         self,
@@ -227,11 +185,9 @@ class RemoteSession(Closing):
 
         On a server, a batch takes questions and no plans.
         """
-        batch = self._planned_batch(
-            questions, options, lambda batch: True
-        )  # wrong ones are refused here, before asking
+        batch = self._planned_batch(questions, options, lambda batch: True)  # wrong ones are refused here
         expected = self._expected(request_id, fresh=fresh)
-        self._check_rules([*batch.values()])
+        self._check_rules(lambda: _each(*self._explained_batch(questions, options, fresh=False)))
         tree, fetched = self._ask("batch", asking.batch(questions, options, fresh=fresh), expected)
         sent = _named(tree, batch, by_position=fetched)
         certificates = {name: arrived(sent[name], expected) for name in batch}
@@ -246,16 +202,15 @@ class RemoteSession(Closing):
         released = answers(tree, batch, expected, certificates)
         return replace(released, remaining=self._after(not released.paid_before))
 
-    # --- inside ---------------------------------------------------------------------------------
+    def release_value(self, *given: object, **options: object) -> NoReturn:
+        """Refused: a statistic of your own is computed from the data, which are on the server."""
+        raise _beside_the_data("release_value")
 
-    def _planned(self, query: Query | str | ReleasePlan, options: Mapping[str, Any]) -> ReleasePlan:
-        check_arguments(options, ReleaseOptions.__annotations__)
-        if isinstance(query, ReleasePlan) and options:
-            raise QueryError(
-                f"a plan already says its {next(iter(options))}",
-                remedy=Remedy("Leave it out, or give the question in place of its plan"),
-            )
-        return self.dataset.plan(query, **options)
+    def select(self, *given: object, **options: object) -> NoReturn:
+        """Refused: scores of your own are computed from the data, which are on the server."""
+        raise _beside_the_data("select")
+
+    # --- inside ---------------------------------------------------------------------------------
 
     def _planned_batch(
         self,
@@ -289,23 +244,41 @@ class RemoteSession(Closing):
         self, query: Query | str | ReleasePlan, plan: ReleasePlan, options: Mapping[str, Any], face: str, *, fresh: bool
     ) -> tuple[ReleasePlan, dict[str, Any]]:
         """The plan, and what the server says about it; refused if that is about another question."""
-        _check_fresh(fresh)
+        check_fresh(fresh)
         free = self._may_choose(query, plan, options)
         body = {**asking.question(plan, mechanism=not free, fresh=fresh), "face": face}
         tree = self._post("explain", body).tree
         stated = tree.get("asked") if isinstance(tree, dict) else None
         if not isinstance(stated, dict):
-            raise NoConnection("the server sent something else than an explanation")
+            raise NoConnection("the reply of the server is not an explanation")
         if free:
             plan = self._with_mechanism(query, plan, options, stated.get("mechanism"))
         check_question(stated, plan, "it explains another question")
         return plan, tree
 
-    def _check_rules(self, plans: Sequence[ReleasePlan]) -> None:
+    def _explained_batch(
+        self, questions: Mapping[str, Query | str | ReleasePlan], options: BatchOptions, *, fresh: bool
+    ) -> tuple[BatchPlan, dict[str, Any]]:
+        """The plan of a batch, and what the server says about it; refused if that is about other questions."""
+        check_fresh(fresh)
+        self._planned_batch(questions, options, lambda batch: True)  # wrong ones are refused here
+        tree = self._post("explain_batch", asking.batch(questions, options, fresh=fresh)).tree
+        try:
+            theirs, stated = events.from_tree(tree["event"]), dict(tree["questions"])
+            asked = {name: dict(each["asked"]) for name, each in stated.items()}
+        except (LookupError, TypeError, ValueError):
+            raise NoConnection("the reply of the server is not an explanation") from None
+        batch = self._planned_batch(questions, options, lambda each: each.whole == theirs)
+        if batch.whole != theirs or asked.keys() != {*batch}:
+            raise refusal("it explains another batch")
+        for name, plan in batch.items():
+            check_question(asked[name], plan, f"question {name!r}: it explains another question")
+        return batch, tree
+
+    def _check_rules(self, explained: Callable[[], Iterable[tuple[ReleasePlan, dict[str, Any]]]]) -> None:
         """Before anything is paid for: another version of Privet must plan these questions as this one does."""
         mine = version("privet")
-        for plan in plans if self._theirs != mine else ():
-            tree = self._explained(plan, plan, {}, "python", fresh=False)[1]
+        for plan, tree in explained() if self._theirs != mine else ():
             if tree.get("derived") != plain(derived(plan)):
                 raise UserError(
                     f"the server has Privet {self._theirs} and this is {mine}, which plan this question differently. "
@@ -314,7 +287,7 @@ class RemoteSession(Closing):
                 )
 
     def _expected(self, request_id: str | None, *, fresh: bool) -> Expected:
-        _check_fresh(fresh)
+        check_fresh(fresh)
         given = None if request_id is None else asking.check_request_id(check_name(request_id, "request id"))
         return Expected(self.name, self.analyst, given or uuid.uuid4().hex, fresh, given is None, self._key)
 
@@ -329,11 +302,12 @@ class RemoteSession(Closing):
 
     def _ask(self, route: str, body: Any, expected: Expected) -> tuple[dict[str, Any], bool]:
         """The answer to a question, and whether it was fetched later."""
-        deadline, request_id, fetched = self._wire.deadline(), expected.request_id, False
+        deadline, request_id, fetched, running = self._wire.deadline(), expected.request_id, False, False
         self.pending = request_id
         try:
             reply = self._post(route, body, request_id, deadline)
             while reply.status == 202:
+                running = True  # it is paid for
                 pause = 1.0 if reply.retry_after is None else max(reply.retry_after, 0.05)
                 if wire.now() + pause > deadline:
                     raise NoConnection(
@@ -349,10 +323,12 @@ class RemoteSession(Closing):
                     reply = self._post(route, body, request_id, deadline)
         except PrivetError as error:
             self.debited = self.debited or (isinstance(error, NoAnswer) and not isinstance(error, DatasetClosed))
+            if running and not isinstance(error, NoAnswer) and not getattr(error, "request_id", ""):
+                raise wire.perhaps_paid(error, request_id) from error
             raise
         self.pending = ""
         if not isinstance(reply.tree, dict):
-            raise NoConnection("the server sent something else than an answer", request_id=request_id)
+            raise NoConnection("the reply of the server is not an answer", request_id=request_id)
         self.debited = self.debited or reply.tree.get("paid_before") is False  # whether or not it is accepted
         return reply.tree, fetched
 
@@ -374,7 +350,9 @@ class RemoteSession(Closing):
         self._wire.close()
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise UserError("a session can't be copied or sent to another process", remedy=Remedy("Connect there"))
+        raise UserError(
+            "a session can't be copied or sent to another process", remedy=Remedy("Connect again in that process")
+        )
 
     def __repr__(self) -> str:
         return f"RemoteSession({', '.join(self.tables)}; {self._wire.address})"
@@ -384,6 +362,18 @@ class RemoteSession(Closing):
         return look.of_tables(self.tables.values(), self.public.values(), title)
 
 
+def _beside_the_data(name: str) -> UserError:
+    return UserError(
+        f"{name} takes numbers that you computed from the data, so it needs a session beside the data",
+        remedy=Remedy("Ask a question instead, or ask the steward to run it with pv.Session"),
+    )
+
+
+def _each(batch: BatchPlan, tree: dict[str, Any]) -> list[tuple[ReleasePlan, dict[str, Any]]]:
+    """The plans of a batch, and what the server says about each."""
+    return [(plan, tree["questions"][name]) for name, plan in batch.items()]
+
+
 def _named(tree: dict[str, Any], batch: BatchPlan, *, by_position: bool) -> dict[str, Any]:
     """The answers of a batch by name; what is fetched later has them by their positions."""
     sent = tree.get("answers")
@@ -391,8 +381,3 @@ def _named(tree: dict[str, Any], batch: BatchPlan, *, by_position: bool) -> dict
     if not isinstance(sent, dict) or sent.keys() != {*keys}:
         raise refusal("it is not about these questions")
     return {name: sent[key] for name, key in zip(batch, keys, strict=True)}
-
-
-def _check_fresh(fresh: object) -> None:
-    if not isinstance(fresh, bool):
-        raise UserError(f"fresh must be True or False, not {fresh!r}", remedy=argument("fresh", True))

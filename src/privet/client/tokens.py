@@ -26,7 +26,7 @@ class Token:
     def __init__(self, text: object) -> None:
         if not isinstance(text, str) or not _TOKEN.fullmatch(text.strip()):
             raise UserError(
-                "a token is a text without blanks, as the server showed it once",
+                "a token is a text without spaces, as the server showed it",
                 remedy=Remedy("Make a new one on the server, or sign in with privet login"),
             )
         self._text = text.strip()

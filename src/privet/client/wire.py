@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _LARGEST = 256 * 2**20  # bytes of an answer
 _ATTEMPTS = 6  # without any reply
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 8.0
+_SHORTEST_PAUSE = 0.05  # whatever the server says
 _BUSY = frozenset({429, 503})
 _IN_BETWEEN = frozenset({500, 502, 504})  # from a proxy or a server that restarts, unless it is an error of Privet's
 _PASSING = frozenset({"LedgerBusy", "Throttled"})
@@ -117,20 +118,25 @@ class Wire:
     def _call(self, sent: Sent, deadline: float | None, *, missing: bool = False) -> Reply:
         """The reply to a request; an error that the server reports is raised as Privet's own."""
         until = self.deadline() if deadline is None else deadline
-        pause, unanswered = _FIRST_PAUSE, 0
+        pause, unanswered, maybe_paid = _FIRST_PAUSE, 0, False
         while True:
             tried = self._try(sent, until)
             if isinstance(tried, Reply):
                 if tried.status < 300 or (missing and tried.status == 404):
                     return tried
-                error = self._error(tried, sent.request_id)
+                error = self._error(tried)
+                if _kind(tried) is None:  # it says nothing of what became of earlier attempts
+                    maybe_paid = maybe_paid or tried.status >= 500 or isinstance(error, NoConnection)
+                    error = perhaps_paid(error, sent.request_id) if maybe_paid and sent.request_id else error
+                elif sent.request_id and tried.status in _BUSY:
+                    error.what += f". The request id is {sent.request_id}"
                 if not _may_pass(tried):
                     raise error
                 after = tried.retry_after
             else:
                 error, after = self._unreached(tried, sent.request_id), None
-                unanswered += 1
-            wait = pause * _jitter() if after is None else after
+                unanswered, maybe_paid = unanswered + 1, True
+            wait = pause * _jitter() if after is None else max(after, _SHORTEST_PAUSE)
             if unanswered >= _ATTEMPTS or now() + wait > until:
                 raise error
             sleep(wait)
@@ -166,7 +172,7 @@ class Wire:
         except (ValueError, RecursionError):
             tree = None
             if status < 300:
-                return "it sent something else than JSON"
+                return "its reply is not JSON"
         return Reply(status, tree, _retry_after(headers.get("retry-after"), tree))
 
     def _connected(self) -> httpx.Client:
@@ -181,7 +187,7 @@ class Wire:
 
     # --- errors -----------------------------------------------------------------------------------
 
-    def _error(self, reply: Reply, request_id: str) -> PrivetError:
+    def _error(self, reply: Reply) -> PrivetError:
         if reply.status == 401:
             return UserError(
                 f"{self.address} does not accept the token, or it has expired",
@@ -192,11 +198,8 @@ class Wire:
                 ),
             )
         if not isinstance(reply.tree, dict) or "detail" not in reply.tree:
-            return self._unreached(f"it answered with {reply.status}", request_id)
-        error = error_of(reply.tree, reply.status)
-        if request_id and reply.status in _BUSY:
-            error.what += f". The request id is {request_id}"
-        return error
+            return self._unreached(f"it answered with {reply.status}", "")
+        return error_of(reply.tree, reply.status)
 
     def _unreached(self, why: str, request_id: str) -> NoConnection:
         if not request_id:
@@ -224,13 +227,27 @@ def later(request_id: str) -> Remedy:
     return write(
         f'session.release(question, ..., request_id="{request_id}")',
         terminal=f"--request-id {request_id}",
-        advice="Ask the same again with this request id: it is paid for once",
+        advice="Ask the same again: with this request id, it is paid for once",
     )
+
+
+def perhaps_paid(error: PrivetError, request_id: str) -> NoConnection:
+    """An error after which nobody here knows whether the question was paid for."""
+    return NoConnection(
+        f"{error.what}. The question may have been paid for; its request id is {request_id}",
+        request_id=request_id,
+        remedy=later(request_id),
+    )
+
+
+def _kind(reply: Reply) -> Any:
+    """The kind of Privet's error; None if a proxy refused, or the server before it looked at the question."""
+    return reply.tree.get("kind") if isinstance(reply.tree, dict) else None
 
 
 def _may_pass(reply: Reply) -> bool:
     """Whether a refusal is about this moment only: an error of Privet's own is not, unless it says so."""
-    kind = reply.tree.get("kind") if isinstance(reply.tree, dict) else None
+    kind = _kind(reply)
     return reply.status in (_BUSY if kind in _PASSING else _BUSY | _IN_BETWEEN if kind is None else ())
 
 
@@ -240,11 +257,11 @@ def _read(response: httpx.Response, until: float) -> bytes | str:
     for chunk in response.iter_raw():
         content += chunk
         if len(content) > _LARGEST:
-            return "it sent too much"
+            return "its reply is too long"
         if now() > until:
             return "it took too long"
     if response.headers.get("content-encoding", "identity").lower() != "identity":
-        return "it compressed its answer, which was not asked for"
+        return "it compressed its reply, which was not asked for"
     return bytes(content)
 
 

@@ -45,6 +45,7 @@ class Cursor:
         """Ask a SELECT with aggregates, and pay for it. A number alone, such as SELECT 1, is returned as it is."""
         limited = self._session()
         self._forget()
+        parameters = () if parameters is None else parameters
         if not isinstance(parameters, Sequence) or isinstance(parameters, str | bytes):
             raise ProgrammingError("parameters must be a sequence, one for each question mark")
         if not isinstance(operation, str):

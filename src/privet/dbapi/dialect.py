@@ -250,6 +250,10 @@ def _server(url: URL, given: dict[str, str]) -> dict[str, Any]:
     if url.database and "dataset" in given:
         raise UserError("the URL names the dataset twice")
     host = str(url.host)
+    if host.lower().endswith(".toml"):  # else a token would be sent to a host of this name
+        raise UserError(
+            f"{host!r} is not a server", remedy=Remedy(f"For a policy, write three slashes: privet:///{host}?...")
+        )
     secure = _switch(given, "tls", usual=not is_local(host))
     name, port = f"[{host}]" if ":" in host else host, "" if url.port is None else f":{url.port}"
     return {

@@ -58,4 +58,4 @@ def TimestampFromTicks(ticks: float) -> datetime:
 
 def Binary(value: object) -> NoReturn:
     """Refused: no column is binary."""
-    raise NotSupportedError("there are no binary values")
+    raise NotSupportedError("binary values are not supported")
