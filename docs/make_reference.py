@@ -144,6 +144,8 @@ PLACES = {
     "Dataset": "`[datasets.NAME]`",
     "Table": "`[datasets.NAME.tables.NAME]`",
     "Public": "`[public.NAME]`",
+    "Server": "`[server]`",
+    "OpenID": "`[server.openid]`",
     "Budget": "A budget or a cap",
     "Person": "`protect`",
     "DuckDB": "`source`: a table in a DuckDB file",

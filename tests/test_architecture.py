@@ -32,7 +32,7 @@ TIERS: tuple[frozenset[str], ...] = tuple(
         sources
         policy release
         connection payment publication questions requests
-        terms
+        terms view
         dataset preview session
         audit client
         allowance
