@@ -45,7 +45,7 @@ class Connection:
         self.grant: Callable[[Ledger], None] = lambda ledger: None
         self._facts, self._version, self._same_budget = facts, version, same_budget
         self._tables, self._public = tables, public
-        self._where, self._engine_options = where, engine_options
+        self._where, self.engine_options = where, dict(engine_options)
         self._own: Ledger | None = None  # opened here, so closed here
         self._read_only: Ledger | None = None
         self._ledger: Ledger | None = None
@@ -88,7 +88,7 @@ class Connection:
                     {table.name: (table.schema, table.source) for table in self._public.values()},
                     salt=salt,
                     progress=sys.stderr.isatty(),
-                    **self._engine_options,
+                    **self.engine_options,
                 )
             except BaseException:
                 if self._own is not None:

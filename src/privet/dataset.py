@@ -191,8 +191,8 @@ class Dataset(Questions, Closing):
         """Open a dataset from the steward's policy.
 
         If the policy has several, name one, or pass the statement you are `asking`: its tables identify the dataset.
-        With `connect=False`, the ledger is only read until a question costs budget. `memory` is what the engine may use
-        if the policy does not say.
+        With `connect=False`, the ledger is only read until a question costs budget. `memory` is for each question
+        alone; without it, questions that run at the same time share what the policy says.
         """
         from privet.policy import agreement, load
 
@@ -206,7 +206,7 @@ class Dataset(Questions, Closing):
             name=chosen.name,
             version=chosen.version,
             signing_key=chosen.signing_key,
-            memory=chosen.settings.memory or memory,
+            memory=memory or chosen.settings.memory,
             threads=chosen.settings.threads,
             min_epsilon=chosen.settings.min_epsilon,
             delta_share=chosen.settings.delta_share,
@@ -216,6 +216,7 @@ class Dataset(Questions, Closing):
             engine=chosen.settings.engine or "",
             connect=False,
         )
+        opened._connection.engine_options["apart"] = memory is not None
         opened._connection.grant = lambda ledger: agreement.grant(chosen, ledger)
         if connect:
             opened.connect()

@@ -6,9 +6,12 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from privet.engines.base import FAILED
@@ -111,3 +114,82 @@ def test_every_cursor_has_the_settings(make: Make) -> None:
         assert first is home.first
         assert second is not first
         assert first.execute(settings).fetchall() == second.execute(settings).fetchall()
+
+
+# --- memory -----------------------------------------------------------------------------------------
+
+PAIRS = Schema.declare("t", protect=person("id", max_rows=1), columns={"k": declared.integer(0, 9)})
+FIRST_OF_EACH = Statement(Scan(PAIRS), (), AtMostRows(1), (Rows(),))
+GREEDY = (
+    "SELECT count(*) FROM (SELECT list(i) AS l FROM range(1000000) t(i)) q, range(100000000000) r(j) WHERE len(l) = j"
+)
+
+
+def beside_a_greedy_question(engine: DuckDB) -> bool:
+    """Whether a question is answered while another holds some 32 MB that can't go to disk."""
+    lent = []
+
+    def greedy() -> None:
+        with engine._homes[os.getpid()].connection() as connection:
+            lent.append(connection)
+            with suppress(duckdb.Error):
+                connection.execute(GREEDY).fetchall()
+
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(greedy)
+        try:
+            time.sleep(0.5)
+            return engine.answer(FIRST_OF_EACH) == [[100_000]]
+        except NoAnswer:
+            return False
+        finally:
+            while not running.done():
+                for connection in lent:
+                    connection.interrupt()
+                time.sleep(0.01)
+
+
+@pytest.mark.slow
+def test_a_greedy_question_does_not_fail_another(make: Make) -> None:
+    """Apart, each question has its memory; with what they share, the other one fails, and its analyst pays for it."""
+    rows = {"id": [i // 3 for i in range(300_000)], "k": [i % 10 for i in range(300_000)]}
+    apart = make(PAIRS, rows, memory="40MB", threads=2, apart=True)
+    assert all(beside_a_greedy_question(apart) for _ in range(5))
+    shared = make(PAIRS, rows, memory="40MB", threads=2)
+    assert shared.answer(FIRST_OF_EACH) == [[100_000]]
+    assert not all(beside_a_greedy_question(shared) for _ in range(25))
+
+
+def test_questions_apart(make: Make, tmp_path: Path) -> None:
+    """Each is answered as in one DuckDB, is shut in alike, and spills into a folder of its own, which is removed."""
+    engine, both, seen = make(SCHEMA, ROWS, memory="100MB", apart=True, spill=tmp_path), threading.Barrier(2), []
+    settings = ["memory_limit", "temp_directory", "lock_configuration", "enable_external_access"]
+
+    def ask(statement: Statement) -> Any:
+        with engine._homes[os.getpid()].connection() as connection:
+            both.wait(60)
+            seen.append([connection.execute(f"SELECT current_setting('{name}')").fetchall() for name in settings])
+            both.wait(60)
+        return engine.answer(statement)
+
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(ask, [BY_KEY, LISTED]))
+    assert found == [[[10]] * 30, [[10]] * 20 + [[0]] * 10]
+    (memory, one, *shut), (same, other, *alike) = seen
+    assert memory == same == [("95.3 MiB",)]
+    assert one != other
+    assert shut == alike == [[(True,)], [(False,)]]
+    engine.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fork_of_questions_apart(make: Make) -> None:
+    """A child starts DuckDBs of its own; those of its parent go on."""
+    engine = make(SCHEMA, ROWS, apart=True)
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(engine.answer, [BY_KEY] * 9))
+    child = os.fork()
+    if not child:
+        os._exit(0 if engine.answer(BY_KEY) == [[10]] * 30 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert engine.answer(LISTED) == [[10]] * 20 + [[0]] * 10

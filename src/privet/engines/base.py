@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypedDict, Unpack
@@ -104,11 +105,25 @@ MEMORY = r"[1-9][0-9]*(\.[0-9]+)? ?([KMGT]i?)?B"
 """An amount of memory."""
 
 
+def in_bytes(memory: str) -> int:
+    """An amount of memory as a number of bytes.
+
+    Example:
+        >>> in_bytes("1.5 GB"), in_bytes("2MiB"), in_bytes("100B")
+        (1500000000, 2097152, 100)
+    """
+    number = memory.rstrip(" KMGTiB")
+    unit = memory.removeprefix(number).strip()
+    return int(Fraction(number) * (1024 if "i" in unit else 1000) ** "BKMGT".index(unit[0]))
+
+
 class Resources(TypedDict, total=False):
     """What an engine may use; what it has no use for, it ignores."""
 
     memory: str | None
     """Such as "2GB"."""
+    apart: bool
+    """Whether each question has this memory for itself. By default, those that run at the same time share it."""
     threads: int | None
     spill: Path | None
     """A folder for what does not fit into memory."""

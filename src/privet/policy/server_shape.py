@@ -64,7 +64,7 @@ class ServerShape(Part):
     workers: fields.Whole = 1
     """The number of processes."""
     running: fields.Whole = 4
-    """The number of questions that a process answers at the same time; they share the memory of the engine."""
+    """The number of questions that a process answers at the same time; they have equal shares of the memory."""
     waiting: fields.Whole = 64
     """The number of questions that wait in a process; one more is refused."""
     waiting_each: fields.Whole = 8

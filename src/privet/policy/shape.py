@@ -232,7 +232,7 @@ class DatasetShape(Part):
     memory: (
         Annotated[str, AfterValidator(_memory), WithJsonSchema({"type": "string", "pattern": f"^{MEMORY}$"})] | None
     ) = None
-    """The memory that the engine may use."""
+    """The memory that the engine may use; on a server, questions that run at the same time have equal shares of it."""
     threads: fields.Whole | None = None
     """The number of threads that the engine may use."""
     tables: dict[fields.Name, TableShape] = Field(min_length=1)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from privet.dataset import Dataset
+from privet.engines.base import in_bytes
 from privet.ledger import Ledger
 from privet.policy import Policy, load
 from privet.server.accounts import Accounts
@@ -18,6 +19,7 @@ from privet.server.openid import Provider, client_secret
 from privet.server.settings import Settings
 
 _GRACE = 10.0  # seconds that running questions have to end before they are ended
+_LEAST = 64 * 2**20  # bytes for a question, however little there is
 _LIMIT = Path("/sys/fs/cgroup/memory.max")
 _PATIENCE = 5.0  # seconds for them to be settled then
 
@@ -50,13 +52,13 @@ class Server:
         named = settings.openid
         openid = None if named is None else Provider(named, client_secret(named.secret_file))
         datasets: dict[str, Dataset] = {}
-        memory = engine_memory(settings.workers * len(policy.datasets))
         try:
-            for name in policy.datasets:
+            for name, each in policy.datasets.items():
+                memory = question_memory(settings, each.settings.memory)
                 datasets[name] = Dataset.open(policy, dataset=name, memory=memory)
         except BaseException:
-            for each in datasets.values():
-                each.close()
+            for opened in datasets.values():
+                opened.close()
             raise
         return cls(policy, settings, accounts, datasets, Asking(settings, accounts), log or Log(), end, openid)
 
@@ -84,18 +86,20 @@ class Server:
         await in_thread(self.accounts.close)
 
 
-def engine_memory(engines: int) -> str | None:
-    """What each of several engines may use of this machine's memory, if that can be known: half of it, shared equally.
+def question_memory(settings: Settings, stated: str | None) -> str | None:
+    """What each question may use of a dataset's memory, or else of half of this machine's, if that can be known.
 
-    By default an engine would take most of it, as if it were the only one.
+    Questions that run at the same time have equal shares: none can take the memory of another, and make it fail.
     """
+    if stated is not None:
+        return f"{max(in_bytes(stated) // settings.running, _LEAST)}B"
     try:
         whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         limit = _LIMIT.read_text().strip() if _LIMIT.exists() else ""
     except (OSError, ValueError, AttributeError):
         return None
     whole = min(whole, int(limit)) if limit.isdigit() else whole
-    return f"{max(whole // 2 // engines // 2**20, 64)}MiB"
+    return f"{max(whole // 2 // settings.workers // settings.running, _LEAST)}B"
 
 
 def opened(policy: Path | Policy, listen: str | None = None) -> Server:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from starlette.requests import Request
 from tests.policy.policies import base
 
+from privet.engines.base import in_bytes
+from privet.engines.duckdb.engine import DuckDB
 from privet.errors import PolicyError
 from privet.policy import load
 from privet.server.limits import client_address
 from privet.server.settings import Settings
+from privet.server.state import question_memory
+
+from .serving import serving
 
 
 def settings(folder: Path, server: str = "", listen: str | None = None) -> Settings:
@@ -85,3 +91,20 @@ def test_whose_address_counts(tmp_path: Path) -> None:
     assert seen("10.0.0.1", "6.6.6.6, 1.1.1.1, 10.0.0.2") == "1.1.1.1"
     assert seen("10.0.0.1", "6.6.6.6", "1.1.1.1") == "1.1.1.1"
     assert seen("10.0.0.1", "nonsense") == "nonsense"
+
+
+def test_questions_have_equal_shares_of_the_memory(tmp_path: Path) -> None:
+    made = settings(tmp_path, "workers = 2\nrunning = 5")
+    assert question_memory(made, "2 GB") == "400000000B"
+    assert question_memory(made, "100MiB") == f"{64 * 2**20}B"  # no less, whatever the policy says
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert 64 * 2**20 <= in_bytes(question_memory(made, None) or "") <= machine // 20
+
+
+def test_a_server_gives_each_question_its_share(tmp_path: Path) -> None:
+    with serving(tmp_path, server="running = 5") as served:
+        for dataset in served.server.datasets.values():
+            assert isinstance(dataset.engine, DuckDB)
+            starting = dataset.engine._starting
+            assert starting.apart
+            assert starting.resources["memory"] == question_memory(served.server.settings, None)

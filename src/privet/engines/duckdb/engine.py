@@ -7,14 +7,13 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import Lock, Thread
 from types import MappingProxyType
 from typing import Any, ClassVar, Unpack
 from weakref import WeakSet, finalize
 
-import duckdb
 from duckdb import DuckDBPyConnection
 
 from privet.engines import object_store
@@ -22,6 +21,7 @@ from privet.engines.base import Private, Public, Resources, Source, objects_of
 from privet.engines.duckdb import attaching
 from privet.engines.duckdb.dialect import DuckDBDialect
 from privet.engines.duckdb.lists import Lists
+from privet.engines.duckdb.starting import Starting
 from privet.engines.sql.engine import Ask, Rows, SQLEngine
 from privet.engines.sql.pool import Pool
 from privet.engines.sql.relations import Stored
@@ -46,23 +46,23 @@ _LOST = (
 
 
 class _Home(Pool[DuckDBPyConnection]):
-    """What one process has of an engine: a connection, a folder, and as many cursors as questions run at a time.
+    """What one process has of an engine: a folder, and as many connections as questions run at a time.
 
-    A cursor runs one statement at a time, and is interrupted alone. The connection is the first of them.
+    A connection runs one statement at a time, and is interrupted alone. All are cursors of the first, or, if questions
+    are apart, each is a DuckDB with memory and a folder of its own.
     """
 
-    def __init__(self, connection: DuckDBPyConnection, folder: str, sources: Sequence[tuple[str, Source]]) -> None:
+    def __init__(self, first: DuckDBPyConnection, folder: str, starting: Starting) -> None:
         super().__init__()
-        self.first, self.folder, self._sources = connection, folder, sources
+        self.first, self.folder, self._starting = first, folder, starting
         self.lists = Lists()
-        self.idle.append(connection)
+        self.idle.append(first)
 
     @native()
     def _connect(self) -> DuckDBPyConnection:
-        cursor = self.first.cursor()
-        for name, source in self._sources:
-            attaching.attach_again(cursor, source, name)
-        return cursor
+        if self._starting.apart:
+            return self._starting.started(tempfile.mkdtemp(dir=self.folder))
+        return self._starting.cursor(self.first)
 
     def _drop(self, connection: DuckDBPyConnection) -> None:
         """One that was interrupted, perhaps while it removed a type, is closed; the first only with its process."""
@@ -82,7 +82,7 @@ class DuckDB(SQLEngine):
     (memory, disk) is one constant `NoAnswer`. The connection reads the files of its sources, writes to a private folder
     for what does not fit into memory, which is removed, and can't be told otherwise.
 
-    Threads ask at the same time, each on a cursor of its own.
+    Threads ask at the same time, each on a cursor of its own, or, if questions are `apart`, in a DuckDB of its own.
 
     A child of a fork opens a connection and a folder of its own when it first needs them. It neither uses nor closes
     what is its parent's: DuckDB's threads were not forked with it, so waiting for them would never end.
@@ -106,9 +106,10 @@ class DuckDB(SQLEngine):
     ) -> None:
         progress = resources.get("progress", False)
         super().__init__(_stored("t", tables), _stored("p", public), DuckDBDialect(), salt=salt, progress=progress)
-        self._sources = dict(tables), dict(public)
         self._objects = objects_of(tables)
-        self._resources = resources
+        named = [(self._tables[name].name, source) for name, (_, source) in tables.items()]
+        named += [(self._public[name].name, source) for name, (_, source) in public.items()]
+        self._starting = Starting(named, resources)
         self._homes: dict[int, _Home] = {}  # by process
         self._opening: dict[int, Lock] = {}
         self._stuck: set[int] = set()
@@ -120,31 +121,14 @@ class DuckDB(SQLEngine):
     def _open(self, trial: str = "") -> None:
         """A connection and a folder for this process."""
         home = None
-        folder = tempfile.mkdtemp(prefix="privet-", dir=self._resources.get("spill"))
+        folder = tempfile.mkdtemp(prefix="privet-", dir=self._starting.resources.get("spill"))
         try:
-            connection = duckdb.connect(
-                ":memory:",
-                config={
-                    "python_enable_replacements": False,
-                    "autoinstall_known_extensions": False,
-                    "autoload_known_extensions": False,
-                    "allow_community_extensions": False,
-                    "allow_persistent_secrets": False,
-                    "default_collation": "",  # texts are equal if their bytes are
-                },
-            )
-            tables, public = self._sources
-            named = [(self._tables[name].name, source) for name, (_, source) in tables.items()]
-            named += [(self._public[name].name, source) for name, (_, source) in public.items()]
-            home = _Home(connection, folder, named)
             object_store.check_before_debit(self._objects)
-            for name, source in named:
-                attaching.attach(connection, source, name)
-            files = [file for _, source in (*tables.values(), *public.values()) for file in source.files()]
-            self._harden(home, files)
-            self._check_public(lambda sql, context: _rows(connection, home.lists, sql, context))
-            if trial:
-                connection.execute(trial).fetchall()
+            home = _Home(self._starting.started(folder), folder, self._starting)
+            with home.connection() as connection:
+                self._check_public(lambda sql, context: _rows(connection, home.lists, sql, context))
+                if trial:
+                    connection.execute(trial).fetchall()
         except BaseException:
             _shut(home, folder)
             raise
@@ -199,36 +183,11 @@ class DuckDB(SQLEngine):
     def _folder(self) -> str:
         return self._homes[os.getpid()].folder
 
-    def _harden(self, home: _Home, files: list[str]) -> None:
-        memory, threads = self._resources.get("memory"), self._resources.get("threads")
-        settings: dict[str, Any] = {
-            "TimeZone": "UTC",
-            "preserve_insertion_order": False,
-            # The first folds comparisons by a file's minimum and maximum, which leave NaN out: what a NaN is read as
-            # would then depend on other rows. The second makes row_number() <= k several times slower.
-            "disabled_optimizers": "statistics_propagation,top_n_window_elimination",
-            "enable_external_file_cache": False,  # it would keep objects in memory
-            "temp_directory": home.folder,
-            "allowed_paths": files,
-            "allowed_directories": [home.folder],
-        }
-        if memory is not None:
-            settings["memory_limit"] = memory
-        if threads is not None:
-            settings["threads"] = threads
-        for setting, value in settings.items():  # for all cursors
-            home.first.execute(f"SET GLOBAL {setting} = {_literal(value)}")
-        home.first.execute(f"SET SESSION enable_progress_bar = {_literal(self._progress)}")
-        if self._progress:  # counted for the first connection alone, and drawn by us
-            home.first.execute("SET SESSION enable_progress_bar_print = false")
-        home.first.execute("SET enable_external_access = false")
-        home.first.execute("SET lock_configuration = true")
-
     @contextmanager
     def _looking(self) -> Iterator[Ask]:
         """One cursor, and files that stay as they are."""
         with self._homes[os.getpid()].connection() as cursor:
-            files = Unchanged(source for tables in self._sources for _, source in tables.values())
+            files = Unchanged(source for _, source in self._starting.sources)
 
             def ask(sql: str, context: Context) -> Rows:
                 found = self._interruptible(
@@ -289,7 +248,8 @@ def _abandon(homes: dict[int, _Home]) -> None:
         if process == os.getpid():
             shutil.rmtree(home.folder, ignore_errors=True)
         else:
-            forever(home.first)
+            for connection in {home.first, *home.idle, *home.running}:
+                forever(connection)
 
 
 _OPEN: WeakSet[DuckDB] = WeakSet()
@@ -299,14 +259,3 @@ _OPEN: WeakSet[DuckDB] = WeakSet()
 def _at_exit() -> None:
     for engine in list(_OPEN):
         _abandon(engine._homes)
-
-
-def _literal(value: bool | int | str | list[str]) -> str:
-    match value:
-        case bool():
-            return str(value).lower()
-        case int():
-            return str(value)
-        case str():
-            return "'" + value.replace("'", "''") + "'"
-    return "[" + ", ".join(map(_literal, value)) + "]"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import Any, ClassVar, Unpack
 
-from privet.engines.base import Private, Public, Resources
+from privet.engines.base import Private, Public, Resources, in_bytes
 from privet.engines.postgres import connections
 from privet.engines.postgres.addresses import Address
 from privet.engines.postgres.dialect import PostgresDialect
@@ -190,6 +189,4 @@ def _first_message(sources: list[PostgresTable], resources: Resources) -> tuple[
 
 def _work_mem(memory: str) -> str:
     """A quarter of the memory, in kilobytes: a statement may sort several times at once."""
-    number, unit = re.fullmatch(r"([0-9.]+) ?([KMGT]?)i?B", memory).groups()  # type: ignore[union-attr]
-    size = float(number) * 1024 ** " KMGT".index(unit or " ")
-    return f"{min(max(int(size / 4096), 64), 2**31 - 1)}kB"
+    return f"{min(max(in_bytes(memory) // 4096, 64), 2**31 - 1)}kB"
