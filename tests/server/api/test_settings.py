@@ -8,8 +8,9 @@ import pytest
 from starlette.requests import Request
 from tests.policy.policies import base
 
-from privet.errors import PolicyError
+from privet.errors import PolicyError, UserError
 from privet.policy import load
+from privet.policy.server_shape import checked_listen
 from privet.server.limits import client_address
 from privet.server.settings import Settings
 
@@ -85,3 +86,9 @@ def test_whose_address_counts(tmp_path: Path) -> None:
     assert seen("10.0.0.1", "6.6.6.6, 1.1.1.1, 10.0.0.2") == "1.1.1.1"
     assert seen("10.0.0.1", "6.6.6.6", "1.1.1.1") == "1.1.1.1"
     assert seen("10.0.0.1", "nonsense") == "nonsense"
+
+
+def test_an_address_to_listen_on_is_shown_as_an_option() -> None:
+    with pytest.raises(UserError) as refused:
+        checked_listen("8765")
+    assert refused.value.render("terminal").endswith("Write, for example: --listen 127.0.0.1:8765")
