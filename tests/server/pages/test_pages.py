@@ -476,7 +476,7 @@ def test_columns_are_shown_as_sql_writes_them_with_what_happens_outside(tmp_path
         .render(table=shown)
     )
     assert page.count("&#34;Visit Date&#34;</") == page.count("&#34;union&#34;</") == 3
-    outside = "Values outside are clamped, or in no group if you group by them."
+    outside = "Values outside are clamped, or in no group."
     assert [each.words.partition(". ")[2] for each in shown.columns] == [
         outside, outside, "Any other value counts as missing.",
     ]  # fmt: skip

@@ -14,7 +14,7 @@ from privet.tables import schema, wording
 from privet.tables.relation import PublicTable, Table
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
 
-_OUTSIDE = "Values outside are clamped, or in no group if you group by them."
+_OUTSIDE = "Values outside are clamped, or in no group."
 _KEYS = 400  # of a column, that are completed
 _KEYWORDS = (
     "SELECT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "AS", "AND", "OR", "NOT", "IN", "BETWEEN",
