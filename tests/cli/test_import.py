@@ -137,7 +137,10 @@ def test_a_file_is_not_replaced(here: Path, capsys: Capture, monkeypatch: pytest
         (("nowhere.csv", "-o", "people.parquet"), "there is no file 'nowhere.csv'"),
         (("people.csv", "-o", "x.parquet"), "The tables are: people, ages, empty. Choose one with --table"),
         (("people.csv", "--table", "peeple"), "Did you mean 'people'?"),
-        (("people.csv", "--table", "empty"), "declares no column of 'empty'"),
+        (
+            ("people.csv", "--table", "empty"),
+            "declares no column of 'empty'. Complete a line of [datasets.people.tables.empty.columns] first",
+        ),
         (
             ("people.csv", "--column", "age=integer"),
             "no output file was named. Write, for example: -o people.parquet",

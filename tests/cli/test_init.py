@@ -698,6 +698,13 @@ def test_a_kind_that_a_parquet_column_can_not_hold(
     first = ("init", "p.parquet", "--yes", "--person", "person_id")
     told = refused(capsys, monkeypatch, *first, "--column", "debut=date 1900-01-01 2009-12-31")
     assert "debut: the column contains texts, which can't be read as date. Write, for example: keys" in told
+    pq.write_table(pa.table({"person_id": ["a"], "smoker": [1]}), "q.parquet")
+    told = refused(
+        capsys, monkeypatch, "init", "q.parquet", "--yes", "--person", "person_id", "--column", "smoker=boolean"
+    )
+    assert (
+        "smoker: the column contains numbers, which can't be read as boolean. Write, for example: integer 0 1\n" in told
+    )
     told = refused(capsys, monkeypatch, *first, "--adjacency", "swap")
     assert told.endswith("Write, for example: --adjacency add/remove\n")
 

@@ -212,8 +212,8 @@ def test_errors_of_the_server(remote: RemoteSession, server: Serving, token: str
         remote.select([1, 2])
     with pytest.raises(UserError, match=r"several datasets.*The datasets are: people, visits"):
         pv.connect(server.url, token=token)
-    with pytest.raises(UserError):
-        pv.connect(server.url, token=token, dataset="nothing")
+    with pytest.raises(UserError, match=r"no dataset 'visit' that you .*are: people, visits\. Did you mean 'visits'\?"):
+        pv.connect(server.url, token=token, dataset="visit")
     with pytest.raises(UserError, match="does not accept the token"):
         pv.connect(server.url, token="privet_0_wrong", dataset="people")
     logged = server.log.getvalue()

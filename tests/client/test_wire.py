@@ -231,7 +231,7 @@ REFUSED = {
     "http://localhost.example.org": "clear text",
     "http://127.0.0.1.example.org": "clear text",
     "ftp://localhost": "begins with https://",
-    "privet.example.org": "begins with https://",
+    "privet.example.org": "begins with https://, or with http:// on your own machine",
     "https://": "begins with https://",
     "https://a b": "begins with https://",
     "https://x\ny": "begins with https://",

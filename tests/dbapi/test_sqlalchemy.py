@@ -112,7 +112,7 @@ def test_describing_never_pays(engine: sa.Engine, policy: Path) -> None:
     keys = ("foreign_keys", "indexes", "unique_constraints", "check_constraints")
     assert [getattr(inspector, f"get_{each}")("people") for each in keys] == [[]] * 4
     assert inspector.get_schema_names() == inspector.get_view_names() == []
-    assert inspector.get_table_comment("people")["text"] == "protects each person_id, at most 1 row"
+    assert inspector.get_table_comment("people")["text"] == "protects each person_id; uses at most 1 row of each"
     metadata = sa.MetaData()
     metadata.reflect(engine)
     assert [*metadata.tables] == ["people"]

@@ -106,7 +106,9 @@ def test_line_breaks_between_quotes(tmp_path: Path) -> None:
     _, found = imported(tmp_path, text, newlines=True)
     assert found == {"id": ["a", "b"], "age": [1, 2], "region": ['two\nlines "and" more', "south"]}
     (tmp_path / "people.parquet").unlink()
-    assert "line 2: a quote that is not closed" in refused(tmp_path, text)
+    told = refused(tmp_path, text)
+    assert "line 2: a quote that is not closed" in told
+    assert "If quoted fields contain line breaks, their rows go on in the next lines. Then: newlines=True" in told
     for broken in (
         text + 'c,3,"open\nd,4,x\n',
         text + 'c,3,"a"b\n',

@@ -7,10 +7,12 @@ import os
 import re
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from tests.effort import some
 from tests.sql.catalogue import GOLDEN, PEOPLE, REGIONS, ROWS, VISITS, Pair, asked, pairs
 
+import privet as pv
 from privet.errors import QueryError
 from privet.sql import examples, hints, parse
 from privet.tables.relation import Table
@@ -137,3 +139,9 @@ def test_what_is_suggested_has_columns_of_the_analyst(pair: Pair) -> None:
     suggested = [error.allowed, *((error.remedy.advice, error.remedy.sql) if error.remedy else ())]
     names = [name for text in suggested for name in examples.NAME.findall(text)]
     assert names == [], suggested
+
+
+def test_the_example_of_a_from_clause_names_a_table_that_there_is() -> None:
+    rows = pv.table("Visits 2024", pa.table({"age": [1]}), protect=pv.each_row(), columns={"age": pv.integer(0, 9)})
+    with pytest.raises(QueryError, match=r'Write, for example: FROM "Visits 2024"'):
+        parse("SELECT COUNT(*)", {rows.name: rows})

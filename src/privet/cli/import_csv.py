@@ -213,7 +213,8 @@ def _from_policy(
     columns = declared.columns()
     if not columns:
         raise UserError(
-            f"{contract.document.where} declares no column of {declared.name!r}", remedy=Remedy("Declare one first")
+            f"{contract.document.where} declares no column of {declared.name!r}",
+            remedy=Remedy(f"Complete a line of [datasets.{declared.place[1]}.tables.{declared.name}.columns] first"),
         )
     if not isinstance(declared.protect, Person):
         return target, columns, None, None

@@ -319,6 +319,8 @@ def _fitting(name: str, value: Any, found: Found) -> None:
         return
     proper = usual(family)
     line = SKIP if proper is None else proper.line
+    if family == "integer" and said.kind.name == "boolean":
+        line = "integer 0 1"
     held = "numbers" if family in ("integer", "float", "decimal") else NAMES.get(family, "values")
     what = f"{toml.key(name)}: the column contains {held}, which can't be read as {said.kind.name}"
     raise UserError(what, remedy=write(line, terminal=line))

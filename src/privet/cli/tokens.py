@@ -43,7 +43,8 @@ def create(
         chosen, datasets = role_of(role), at.checked(dataset)
         person = at.person(name)
         most = "" if limit is None else f", epsilon {limit} at most"
-        note = f"account {person.name}: new token for {in_words(datasets)} as {chosen}{most}"
+        of = "all of the account's datasets" if datasets is None else in_words(datasets)
+        note = f"account {person.name}: new token for {of} as {chosen}{most}"
         with at.recording(note, datasets):
             text, token = at.accounts.create_token(
                 name, label, role=chosen, datasets=datasets, max_epsilon=limit, days=days

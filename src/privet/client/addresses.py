@@ -60,7 +60,9 @@ def _split(url: object) -> SplitResult:
         if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
             raise ValueError
     except ValueError:
-        raise UserError("the address of a server begins with https://", remedy=_EXAMPLE) from None
+        raise UserError(
+            "the address of a server begins with https://, or with http:// on your own machine", remedy=_EXAMPLE
+        ) from None
     if parts.username is not None or parts.password is not None:
         raise UserError("an address must not contain a name or a password", remedy=Remedy("Pass the token as token="))
     if parts.query or parts.fragment or "?" in url or "#" in url:

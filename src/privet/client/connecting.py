@@ -13,6 +13,7 @@ from privet.client.tokens import token_for
 from privet.client.wire import Wire
 from privet.errors import NoConnection, Subject, UserError, argument
 from privet.exact import positive
+from privet.names.spelling import there_are
 from privet.release.signing import VerifyingKey, verifier
 from privet.tables.schema import check_name
 from privet.terms import Terms
@@ -43,7 +44,10 @@ def connect(
     try:
         health, me = wire.get("health").tree, wire.get("me").tree
         name = _chosen(wire, asking) if dataset is None else dataset
-        tree = wire.get("datasets", name).tree
+        reply = wire.get("datasets", name, missing=True)
+        if reply.status == 404:
+            raise _no_dataset(name, _known(wire))
+        tree = reply.tree
         try:
             analyst, version = check_name(me["name"], "analyst"), clean(health["version"], most=40)
             described = RemoteDataset(Terms.from_tree(tree["terms"]))
@@ -62,11 +66,7 @@ def connect(
 
 def _chosen(wire: Wire, asking: str) -> str:
     """The only dataset that can be asked, or the one whose tables a statement reads."""
-    tree = wire.get("datasets").tree
-    try:
-        known: dict[str, Any] = {str(each["dataset"]): list(each["tables"]) for each in tree["datasets"]}
-    except (LookupError, TypeError):
-        raise NoConnection(f"{wire.address} did not send its datasets") from None
+    known = _known(wire)
     if len(known) == 1:
         return next(iter(known))
     if not known:
@@ -86,4 +86,22 @@ def _chosen(wire: Wire, asking: str) -> str:
         allowed=f"The datasets are: {clean(', '.join(known), most=500)}",
         subject=Subject("dataset"),
         remedy=argument("dataset", clean(next(iter(known)), most=120), advice="Choose one dataset"),
+    )
+
+
+def _known(wire: Wire) -> dict[str, list[Any]]:
+    """The datasets that can be asked, and the tables of each."""
+    tree = wire.get("datasets").tree
+    try:
+        return {str(each["dataset"]): list(each["tables"]) for each in tree["datasets"]}
+    except (LookupError, TypeError):
+        raise NoConnection(f"{wire.address} did not send its datasets") from None
+
+
+def _no_dataset(name: str, known: dict[str, list[Any]]) -> UserError:
+    """The error for a dataset that does not exist, or that others may ask."""
+    return UserError(
+        f"there is no dataset {clean(name, most=60)!r} that you may ask on this server",
+        allowed=clean(there_are(name, known, "datasets"), most=500),
+        subject=Subject("dataset"),
     )

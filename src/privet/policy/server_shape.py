@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
-from privet.errors import UserError
+from privet.errors import UserError, argument
 from privet.exact import Exact
 from privet.policy import fields, toml
 from privet.policy.fields import Part
@@ -24,7 +24,9 @@ def checked_listen(text: str) -> str:
     """An address and a port to listen on."""
     match = _LISTEN.fullmatch(text)
     if match is None or int(match["port"]) > 65535:
-        raise UserError(f"listen must be an address and a port, not {toml.text(text)}")
+        raise UserError(
+            f"listen must be an address and a port, not {toml.text(text)}", remedy=argument("listen", "127.0.0.1:8765")
+        )
     return text
 
 

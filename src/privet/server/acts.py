@@ -111,7 +111,8 @@ def create_token(
     """Make a token; a steward's, or one for somebody else, is an entry of the ledger."""
     may_ask, person = checked(server, datasets), known(server, name)
     limit = "" if max_epsilon is None else f", epsilon {show(max_epsilon)} at most"
-    note = f"account {person.name}: new token for {scope(may_ask)} as {role}{limit}"
+    of = "all of the account's datasets" if may_ask is None else scope(may_ask)
+    note = f"account {person.name}: new token for {of} as {role}{limit}"
     with noted(server, by, note, may_ask) if by.role is Role.STEWARD else nullcontext():
         return server.accounts.create_token(
             name, label, role=role, datasets=may_ask, max_epsilon=max_epsilon, days=days

@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from privet.names.spelling import there_are
 from privet.server.accounts import Identity
 from privet.server.problems import Refusal
 from privet.server.route import Route
@@ -27,6 +28,19 @@ _T = TypeVar("_T")
 _DEEPEST = 250
 """How deep objects and lists of a body may be nested."""
 _MOST_WRONG = 1000  # errors that are listed one by one, which takes longer than to find them
+_IN_JSON = {
+    "extra_forbidden": "there is no such field",
+    "missing": "is missing",
+    "dict_type": "must be an object: {...}",
+    "model_type": "must be an object: {...}",
+    "model_attributes_type": "must be an object: {...}",
+    "list_type": "must be an array: [...]",
+    "tuple_type": "must be an array: [...]",
+    "string_type": 'must be a text: "..."',
+    "bool_type": "must be true or false",
+    "int_type": "must be a whole number",
+}
+"""What pydantic's kinds of errors mean for a body."""
 _TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)  # each byte is looked at once
 
 
@@ -124,13 +138,20 @@ def parsed(raw: bytes, model: type[BaseModel], *, exactly: bool = True) -> Any:
             what = f"The body is not what this route takes: {error.error_count():,} values in it are wrong"
             raise Refusal(422, what) from None
         wrong = [
-            {"where": ".".join(map(str, each["loc"])), "what": each["msg"].removeprefix("Value error, ")}
+            {"where": ".".join(map(str, each["loc"])), "what": _wrong(each["type"], each["msg"], each["loc"], model)}
             for each in error.errors(include_url=False, include_context=False, include_input=False)[:20]
         ]
-        told = "; ".join(f"{each['where'] or 'body'}: {each['what']}" for each in wrong[:3])
+        told = "; ".join(f"{each['where'] or 'the body'}: {each['what']}" for each in wrong[:3])
         raise Refusal(422, f"The body is not what this route takes: {told}", errors=wrong) from None
     except RecursionError:
         raise Refusal(422, "The body is nested too deep") from None
+
+
+def _wrong(kind: str, message: str, where: tuple[int | str, ...], model: type[BaseModel]) -> str:
+    """What is wrong with a value of a body, in the words of JSON; of pydantic's own, those that name Python's types."""
+    if kind == "extra_forbidden" and len(where) == 1:
+        return f"{_IN_JSON[kind]}. {there_are(str(where[0]), model.model_fields, 'fields', str)}"
+    return _IN_JSON.get(kind) or message.removeprefix("Value error, ")
 
 
 def _check_depth(raw: bytes) -> None:

@@ -102,6 +102,8 @@ INSIDE: dict[type[Tree], tuple[type[Tree], ...]] = {
 CALLED = functions.names()
 """The allowed names of each function; other names for the same node can mean something else."""
 
+_STAR = "Rows are private; ask for aggregates, such as COUNT(*)"
+_STAR_INSIDE = "Name the columns that the outer SELECT needs, or ask the table itself"
 _PARTS: dict[str, hints.Refusal] = {
     "query": ("a subquery in IN is not supported", "Join the tables on the person id instead"),
     "joins": ("a join in parentheses is not supported", "Write the joins one after the other"),
@@ -247,7 +249,7 @@ def _check_node(source: SqlText, node: Tree) -> None:
     if type(node) in CALLED and called.upper() not in CALLED[type(node)]:
         raise source.refusal(span(node), *hints.call(called or type(node).key.upper(), per_person=nested))
     if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
-        raise source.refusal(span(node), "* is not supported", "Rows are private; ask for aggregates, such as COUNT(*)")
+        raise source.refusal(span(node), "* is not supported", _STAR_INSIDE if nested else _STAR)
     for name, value in node.args.items():
         if name not in allowed and value not in (None, False, "", []):
             part = next(_children_of(value), node)

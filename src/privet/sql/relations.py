@@ -69,7 +69,10 @@ class RelationReader:
             named.append(name)
             self.catalogue.defined[name] = self.derived(cte.this).renamed(name)
         if select.args.get("from_") is None:
-            raise self.source.refusal(span(select), "a question needs a FROM clause", remedy=write(sql="FROM people"))
+            from privet.sql.quoting import quoted
+
+            example = write(sql=f"FROM {quoted(next(iter(self.catalogue.tables), 'people'))}")
+            raise self.source.refusal(span(select), "a question needs a FROM clause", remedy=example)
         rows = self._from(select.args["from_"].this)
         for join in select.args.get("joins") or ():
             rows = self._join(rows, join)

@@ -62,9 +62,9 @@ def protected(table: Schema) -> str:
     if not isinstance(unit, Person):
         return "protects each row"
     if unit.max_groups is None:
-        return f"protects each {unit.id}, at most {caps.some(unit.max_rows, 'row')}"
+        return f"protects each {unit.id}; uses at most {caps.some(unit.max_rows, 'row')} of each"
     of_each = caps.some(unit.max_rows_per_group or 1, "row")
-    return f"protects each {unit.id}, at most {caps.some(unit.max_groups, 'group')} with {of_each} each"
+    return f"protects each {unit.id}; uses at most {caps.some(unit.max_groups, 'group')} of each, with {of_each} each"
 
 
 def values(kind: Type, *, every: bool = False) -> str:

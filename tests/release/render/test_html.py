@@ -93,7 +93,7 @@ def test_everything_that_a_notebook_shows_is_escaped_and_well_formed(session: pv
         "answer": (answer, EVIL),
         "plan": (answer.plan, EVIL),
         "explanation": (session.explain(answer.plan), "Guarantee"),
-        "table": (rows, "protects each who, at most 1 row"),
+        "table": (rows, "protects each who; uses at most 1 row of each"),
         "public table": (session.public["places"], "joined on place"),
         "relation": (rows.where(pv.col("place") == EVIL), EVIL),
         "query": (answer.plan.query, "pay = mean(pay)"),
@@ -145,7 +145,7 @@ def test_an_explanation_is_a_text_that_prints_itself(session: pv.Session, answer
 def test_reprs_are_short_and_have_no_data(session: pv.Session) -> None:
     rows = people()
     filtered = rows.where(pv.col("pay") > 5)
-    assert repr(rows) == "<Table people: protects each who, at most 1 row; place, pay>"
+    assert repr(rows) == "<Table people: protects each who; uses at most 1 row of each; place, pay>"
     assert repr(session.public["places"]) == "<PublicTable places: by place; place, size>"
     assert repr(filtered) == "<Relation people.where(pay > 5): place, pay>"
     assert repr(filtered.group_by("place")) == "<Grouped people.where(pay > 5): place, pay, by place>"

@@ -89,7 +89,7 @@ def test_people_and_tokens_from_first_to_last(shell: Shell) -> None:  # noqa: F8
     assert [by for by, _ in noted()] == ["sam"] + [USER] * 10
     assert [note for _, note in noted()] == [
         "account ana lee: added as analyst for people",
-        "account ana lee: new token for every dataset as analyst, epsilon 1/3 at most",
+        "account ana lee: new token for all of the account's datasets as analyst, epsilon 1/3 at most",
         "account sam: new token for people as steward",
         "account ana lee: now steward for people",
         "account ana lee: now steward for every dataset",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from fractions import Fraction
@@ -197,6 +198,23 @@ def test_what_is_wrong_is_a_problem_document(
     assert problem["type"] == (f"urn:privet:error:{kind}" if kind else "about:blank")
     assert kind is None or problem["spent"] == {"epsilon": "0"}
     assert running.server.ledger.head() == before
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"sql": COUNT, "epsilon": 1, "confidense": 1}, "confidense: there is no such field. The fields are: "),
+        ({"sql": COUNT, "epsilon": 1, "confidense": 1}, "Did you mean confidence?"),
+        ({"sql": 5, "epsilon": 1}, 'sql: must be a text: "..."'),
+        ({"sql": COUNT, "within": 5}, "within: must be an object: {...}"),
+        ({"sql": COUNT, "epsilon": 1, "fresh": "maybe"}, "fresh: must be true or false"),
+        ([], "the body: must be an object: {...}"),
+    ],
+)
+def test_a_body_of_another_form_is_told_in_the_words_of_json(ann: httpx.Client, body: Any, words: str) -> None:
+    problem = checked(ann.post(QUERY, json=body), m.Problem, 422)
+    assert words in problem["detail"]
+    assert not re.search("[Ii]nput|dictionary|instance|permitted", problem["detail"])
 
 
 def test_64_retries_of_one_key_are_one_debit(running: Running, ann: httpx.Client) -> None:

@@ -11,8 +11,9 @@ from tests.policy.policies import base
 
 from privet.engines.base import in_bytes
 from privet.engines.duckdb.engine import DuckDB
-from privet.errors import PolicyError
+from privet.errors import PolicyError, UserError
 from privet.policy import load
+from privet.policy.server_shape import checked_listen
 from privet.server.limits import client_address
 from privet.server.settings import Settings
 from privet.server.state import question_memory
@@ -108,3 +109,9 @@ def test_a_server_gives_each_question_its_share(tmp_path: Path) -> None:
             starting = dataset.engine._starting
             assert starting.apart
             assert starting.resources["memory"] == question_memory(served.server.settings, None)
+
+
+def test_an_address_to_listen_on_is_shown_as_an_option() -> None:
+    with pytest.raises(UserError) as refused:
+        checked_listen("8765")
+    assert refused.value.render("terminal").endswith("Write, for example: --listen 127.0.0.1:8765")

@@ -6,20 +6,26 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
+from datetime import date
 from html.parser import HTMLParser
+from pathlib import Path
 from random import Random
 from typing import get_args
 
 import httpx
+import pyarrow as pa
 import pytest
 from tests.server.pages.site import ANALYST, EVIL, KEY, PASSWORD, STATEMENT, Site, asked
 
-from privet.ledger import Charge
+import privet as pv
+from privet.ledger import Balance, Charge
 from privet.ledger.history.entries import Kind
+from privet.privacy.accounting.registry import accountant_for
 from privet.privacy.events import Stated
+from privet.privacy.guarantees import ApproxDP, PureDP
 from privet.server.accounts import Role, WrongPassword
 from privet.server.authorization import Rule
-from privet.server.pages import answers, stewards
+from privet.server.pages import answers, budgets, questions, stewards, words
 from privet.server.pages.rendering import contents, environment, segment
 from privet.server.pages.routes import HANDLERS, PAGES
 
@@ -440,3 +446,40 @@ def test_the_ledger_and_the_budgets_are_in_plain_words(site: Site) -> None:
     assert {*stewards._WORDS} == {*get_args(Kind)}, "every kind has a word"
     page = steward.get("/steward/budgets").text
     assert "like the last one that was asked" in page
+
+
+def test_the_page_of_an_answer_names_its_conditions(site: Site) -> None:
+    link = asked(site, "ann", "SELECT COUNT(*) AS n FROM people WHERE age > 36", price="0.1")
+    assert '<p class="lead">Only where age &gt; 36.</p>' in site.client("ann").get(link).text
+
+
+def test_a_budget_that_nobody_used_is_all_there() -> None:
+    """1/3 has no decimal text: all of it was "0.333333 left of 0.333334"."""
+    for budget in (PureDP("1/3"), ApproxDP("1/3", 1e-6)):
+        accountant = accountant_for(budget)
+        shown = budgets.shown(Balance(accountant, budget, accountant.zero), None)
+        assert shown.left.split(" (")[0].split(",")[0] == shown.granted.split(",")[0] == "epsilon 0.333333"
+
+
+def test_columns_are_shown_as_sql_writes_them_with_what_happens_outside(tmp_path: Path) -> None:
+    rows = pa.table({"who": [1], "Visit Date": [date(2024, 1, 1)], "union": [1], "town": ["x"]})
+    columns = {
+        "Visit Date": pv.date("2024-01-01", "2024-12-31"),
+        "union": pv.integer(0, 1),
+        "town": pv.keys("a", "b"),
+    }
+    visits = pv.table("visits", rows, protect=pv.person("who", max_rows=2), columns=columns)
+    (shown,) = words.tables({"visits": visits}, {})
+    page = (
+        environment()
+        .from_string("{% from 'parts/pieces.html' import columns %}{{ columns(table) }}{{ columns(table, true) }}")
+        .render(table=shown)
+    )
+    assert page.count("&#34;Visit Date&#34;</") == page.count("&#34;union&#34;</") == 3
+    outside = "Values outside are clamped, or in no group."
+    assert [each.words.partition(". ")[2] for each in shown.columns] == [
+        outside, outside, "Any other value counts as missing.",
+    ]  # fmt: skip
+    with pv.Session([visits], budget=PureDP(1), ledger=tmp_path / "visits.ledger") as session:
+        example = questions._example(session)
+    assert example == "SELECT town, COUNT(*) AS n FROM visits GROUP BY town", "not each of many days"

@@ -125,11 +125,13 @@ class Tokens(Base):
                 raise _no_such_token()
             total = _shorter_up(token.spent + amount)
             if token.max_epsilon is not None and total > token.max_epsilon:
-                raise BudgetError(
+                error = BudgetError(
                     f"this question costs epsilon {show(amount)}, but its token may spend {show(token.max_epsilon)} "
-                    f"and has {show(max(token.max_epsilon - token.spent, Exact(0)))} left",
+                    f"and has {show(max(token.max_epsilon - token.spent, Exact(0)))} left. Nothing was spent",
                     subject=Subject("argument", "epsilon"),
                 )
+                error.spent = {"epsilon": "0"}
+                raise error
             self._spend(connection, row, total)
 
     def give_back(self, token_id: str, epsilon: Exact) -> None:

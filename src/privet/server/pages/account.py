@@ -79,7 +79,7 @@ async def _account(call: Call, *, status: int = 200, **values: Any) -> Response:
     tokens = await in_thread(call.server.accounts.tokens, call.name)
     names = [name for name in call.server.datasets if call.me.may_ask(name)]
     rows = [token_shown(each) for each in tokens]
-    access = f"may ask {listed(call.me.datasets)}"
+    access = f"may ask about {listed(call.me.datasets)}"
     values = {"tokens": rows, "names": names, "access": access, "shortest": SHORTEST, "of_everyone": False, **values}
     values["passwords"] = call.server.settings.passwords and call.me.person.has_password
     return show(call, "account.html", active="account", status=status, **values)
@@ -92,7 +92,7 @@ def token_shown(token: Token) -> dict[str, Any]:
     """A token for a page."""
     live = token.is_live(datetime.now(UTC))
     limit = "" if token.max_epsilon is None else f", at most epsilon {shown_number(token.max_epsilon)}"
-    of = "all that its owner may ask" if token.datasets is None else listed(token.datasets)
+    of = "all datasets of its owner" if token.datasets is None else listed(token.datasets)
     return {
         "id": token.id,
         "name": token.name,

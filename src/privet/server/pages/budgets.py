@@ -10,6 +10,7 @@ from privet.exact import nearest as nearest_float
 from privet.ledger import Balance, Ledger
 from privet.ledger.balance import how_often, nearest
 from privet.privacy.events import PrivacyEvent
+from privet.privacy.guarantees import show_down
 from privet.server.pages.curves import gauge
 
 
@@ -27,7 +28,7 @@ def shown(balance: Balance, latest: PrivacyEvent | None, *, yours: bool = True) 
     """What is left of the tightest cap, and for how many questions like the latest that is enough."""
     remaining = balance.remaining
     tightest = nearest([limit for limit in balance.limits() if limit.lasting])
-    granted = str(tightest.cap)
+    granted = show_down(tightest.cap)  # rounded as what is left of it, so that all of it looks like all of it
     more = ""
     if latest is not None:
         times = remaining.times(latest)

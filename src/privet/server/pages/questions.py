@@ -25,6 +25,7 @@ from privet.server.pages.frames import HEADERS, fields, first, go, segment, show
 from privet.server.pages.problems import ProblemShown
 from privet.server.pages.rendering import environment
 from privet.sql.quoting import quoted
+from privet.tables.types import BooleanType, KeyType
 
 _USUAL = "0.1"
 _CONFIDENCES = ("0.8", "0.9", "0.95", "0.99")
@@ -269,8 +270,10 @@ def _explained(preview: Preview, asked: Asked) -> tuple[Explained | None, Proble
 def _example(preview: Preview) -> str:
     """A question that can be asked about the first table."""
     name, table = next(iter(preview.tables.items()))
-    groups = forms.filled({"table": [name]}, {name: table}).groupable
-    by = quoted(groups[0]) if groups else ""
+    groups = forms.filled({"table": [name]}, {name: table}, texts=False).groupable
+    types = {each: column.type for each, column in table.schema.columns}
+    few = (each for each in groups if isinstance(types[each], KeyType | BooleanType))
+    by = quoted(next(few, groups[0])) if groups else ""
     return (
         f"SELECT {by}, COUNT(*) AS n FROM {quoted(name)} GROUP BY {by}"
         if by

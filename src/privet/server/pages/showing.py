@@ -15,6 +15,8 @@ from privet.release import Release
 from privet.release.render.view import marks
 from privet.server.pages.charts import MOST_ROWS, charts
 from privet.server.pages.rendering import segment
+from privet.tables.expressions.rendering import show as show_node
+from privet.tables.operators import JoinPerson, JoinPublic, Operator, PerPerson, Scan, Where, WithColumns
 from privet.tables.wording import worded
 
 MOST_LINES = 1000
@@ -52,6 +54,7 @@ class Shown:
     """What a page shows of an answer."""
 
     title: str
+    where: tuple[str, ...]
     entry: int
     when: str
     by: str
@@ -96,6 +99,7 @@ def shown(release: Release, *, entry: int, when: str, by: str, sql: str, origin:
     left = [note for note in view.notes if not note.startswith(("Limits: ", "Spent ", "Paid for before"))]
     return Shown(
         title=_title(release),
+        where=_only_where(release.plan.query.input),
         entry=entry,
         when=when,
         by=by,
@@ -135,6 +139,19 @@ def in_python(release: Release, *, origin: str, dataset: str, sql: str) -> str:
             "print(answer)",
         ]
     )
+
+
+def _only_where(of: Operator) -> tuple[str, ...]:
+    """The conditions on the rows of a question, innermost first."""
+    match of:
+        case Where(inner, condition):
+            return (*_only_where(inner), f"Only where {show_node(condition)}.")
+        case WithColumns(inner) | JoinPublic(inner) | PerPerson(inner):
+            return _only_where(inner)
+        case JoinPerson(left, right):
+            return (*_only_where(left), *_only_where(right))
+        case Scan():
+            return ()
 
 
 def _title(release: Release) -> str:

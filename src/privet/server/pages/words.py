@@ -14,6 +14,7 @@ from privet.tables import schema, wording
 from privet.tables.relation import PublicTable, Table
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
 
+_OUTSIDE = "Values outside are clamped, or in no group."
 _KEYS = 400  # of a column, that are completed
 _KEYWORDS = (
     "SELECT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "AS", "AND", "OR", "NOT", "IN", "BETWEEN",
@@ -95,17 +96,19 @@ def _range(type_: Type) -> str:
             if type_.wide:
                 return f"{what} without bounds: clip it before you sum it."
             steps = f", in steps of {show(step)}" if step is not None else ""
-            return f"{what} from {_number(lower)} to {_number(upper)}{steps}. Values outside are clamped."
+            return f"{what} from {_number(lower)} to {_number(upper)}{steps}. {_OUTSIDE}"
         case BooleanType():
             return "True or false."
         case KeyType(values, other):
             count = f"One of {len(values):,} keys: " if len(values) > 24 else "One of " if len(values) > 1 else "Only "
-            rest = f" Any other value counts as {other}." if other is not None else " Any other value is left out."
+            rest = (
+                f" Any other value counts as {other}." if other is not None else " Any other value counts as missing."
+            )
             listed = ", ".join(map(str, values[:24]))
             more = f", and {len(values) - 24:,} more" if len(values) > 24 else ""
             return f"{count}{listed}{more}.{rest}"
         case TimeType(first, last):
-            return f"A {type_.kind} from {first} to {last}. Values outside are clamped."
+            return f"A {type_.kind} from {first} to {last}. {_OUTSIDE}"
         case TextType():
             return "A text. As a group, its keys are not public: they cost a delta, and only frequent ones appear."
         case _:

@@ -56,6 +56,8 @@ class Option:
                 return f'missing=["", {text}]'
             case "true" | "false" | "allow_missing":
                 return f"{self.name}=[{text}]"
+            case "newlines":
+                return f"{self.name}=True"
             case "date_format":
                 return f"date_format={{{json.dumps(self.column, ensure_ascii=False)}: {text}}}"
             case _:
@@ -68,6 +70,8 @@ class Option:
             >>> print(Option("date_format", "%d.%m.%Y", "born").flag(), Option("missing", "N/A").flag())
             --date-format born=%d.%m.%Y --missing N/A
         """
+        if self.name == "newlines":
+            return "--newlines"
         value = f"{self.column}={self.value}" if self.column else self.value.replace("\t", "tab")
         quoted = "','" if value == "," else shlex.quote(value)  # a comma in a sentence needs quotes to be seen
         return f"--{self.name.replace('_', '-')} {quoted}"

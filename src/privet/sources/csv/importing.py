@@ -214,7 +214,7 @@ class _Import:
         from privet.sources.csv.tally import Tally
 
         swept = replace(files.sweep(self.target), others=files.abandoned(self.target.parent))
-        tally = Tally(self.kinds, self.bounds, self.notation)
+        tally = Tally(self.kinds, self.bounds, self.notation, self.dialect.newlines)
         size = self.source.stat().st_size
         schema = pa.schema([(name, DECLARED[kind]) for name, kind in self.kinds.items()])
         with self.source.open("rb") as stream:

@@ -10,7 +10,7 @@ from typing import Any
 from privet.sources.csv import hints, parsing
 from privet.sources.csv.blocks import Texts
 from privet.sources.csv.casting import Cast
-from privet.sources.csv.dialect import shown
+from privet.sources.csv.dialect import NOT_CLOSED, shown
 from privet.sources.csv.hints import Hint, Option, Refused
 from privet.sources.csv.notation import Notation
 from privet.sources.csv.report import ImportReport, Persons
@@ -41,6 +41,7 @@ class Tally:
     kinds: Mapping[str, Reading]
     declared: Mapping[str, Column]
     notation: Notation
+    newlines: bool = False
     rows: int = 0
     bad_rows: int = 0
     empty_lines: int = 0
@@ -187,6 +188,9 @@ class Tally:
         if self.not_text:
             question = "Some bytes are not text in this encoding. If the file comes from Windows or from Excel"
             proposals.append(Hint(question, ((Option("encoding", "cp1252"),),)))
+        if not self.newlines and any(why.startswith(NOT_CLOSED) for why in self.often):
+            question = "If quoted fields contain line breaks, their rows go on in the next lines. Then"
+            proposals.append(Hint(question, ((Option("newlines", "True"),),)))
         proposals += hints.markers(self.bad)
         for name, texts in self.bad.items():
             proposals += hints.readings(name, self.kinds[name], [text for text in texts if text], self.notation)
