@@ -85,15 +85,19 @@ def test_a_delta_buys_no_rho_beyond_the_maximum() -> None:
     with pv.Session([people], budget=pv.ZeroConcentratedDP(1), ledger=None) as session:
         limited = LimitedSession(session, Allowance("0.01"))
         for price in ({"within": {"n": 5}}, {"epsilon": "0.005", "mechanism": "gaussian"}):
-            with pytest.raises(BudgetError, match=r"delta 0\.\d+, but at epsilon 0.* may spend delta 0: no larger share"):
+            with pytest.raises(
+                BudgetError, match=r"delta 0\.\d+, but at epsilon 0.* may spend delta 0: no larger share"
+            ):
                 limited.release(asked, **price)
         assert session.remaining.guarantee == pv.ZeroConcentratedDP(1)
         limited.release("SELECT COUNT(*) AS n FROM t", epsilon="0.005")
         assert limited.allowance.left == Exact("0.005")
     by_name = "SELECT name, COUNT(*) AS n FROM t GROUP BY name"
-    with pv.Session([people], budget=pv.ApproxDP(0, "1e-5"), ledger=None) as session:
-        with pytest.raises(BudgetError, match="may spend delta 0"):
-            LimitedSession(session, Allowance(1)).release(by_name, epsilon="0.1")
+    with (
+        pv.Session([people], budget=pv.ApproxDP(0, "1e-5"), ledger=None) as session,
+        pytest.raises(BudgetError, match="may spend delta 0"),
+    ):
+        LimitedSession(session, Allowance(1)).release(by_name, epsilon="0.1")
 
 
 # --- over a server ------------------------------------------------------------------------------------------
@@ -256,7 +260,11 @@ def test_an_interrupt_is_followed_up(
     monkeypatch: pytest.MonkeyPatch,
     pauses: list[float],  # noqa: F811
 ) -> None:
-    asked, before = "SELECT COUNT(*) AS n FROM people WHERE age > 57", behind.spent.epsilon
+    asked, before, sent = (
+        "SELECT COUNT(*) AS n FROM people WHERE age > 57",
+        behind.spent.epsilon,
+        len(liar.asked("query")),
+    )
     with LimitedSession.open(Allowance(1), url=liar.url, token=TOKEN) as limited:
         post = type(limited.session)._post
 
@@ -275,3 +283,5 @@ def test_an_interrupt_is_followed_up(
         limited.release(asked, epsilon="3/4")
         assert behind.spent.epsilon == before + Exact(3, 4)
         assert limited.allowance.left == Exact(1, 4)
+    keys = {heard.headers["idempotency-key"] for heard in liar.asked("query")[sent:]}
+    assert len(keys) == 1, "whether or not it was answered meanwhile"

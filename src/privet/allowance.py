@@ -19,7 +19,6 @@ from privet.errors import (
     DatasetClosed,
     LedgerBusy,
     NoAnswer,
-    NoConnection,
     NotChecked,
     PrivetError,
     QueryError,
