@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -209,6 +210,10 @@ def test_what_is_held_for_a_lost_question_follows_it(liar: Liar, pauses: list[fl
         assert limited.allowance.left == 0
 
 
+def _refused(refusal: Said, heard: Heard) -> Said | None:
+    return refusal if heard.route == "query" else None
+
+
 def test_a_refusal_of_a_retry_gives_nothing_back(liar: Liar, behind: pv.Session, pauses: list[float]) -> None:  # noqa: F811
     """The first attempt may be paid for. A refusal of the second says nothing of it, unless it is about the budget."""
     refusals = [
@@ -223,7 +228,7 @@ def test_a_refusal_of_a_retry_gives_nothing_back(liar: Liar, behind: pv.Session,
             liar.lie = lambda heard, said: Said(cut=True) if heard.route == "query" else said
             with pytest.raises(NoConnection):
                 limited.release(asked, epsilon="3/4")
-            liar.first = lambda heard, refusal=refusal: refusal if heard.route == "query" else None
+            liar.first = partial(_refused, refusal)
             for _ in range(2):
                 with pytest.raises(PrivetError):
                     limited.release(asked, epsilon="3/4")
@@ -247,7 +252,7 @@ def test_what_an_earlier_attempt_came_to_is_the_end_of_it(
             liar.lie = lambda heard, said: Said(cut=True) if heard.route == "query" else said
             with pytest.raises(NoConnection):
                 limited.release(asked, epsilon="1/4")
-            liar.lie = lambda heard, said, refusal=refusal: refusal if heard.route == "query" else said
+            liar.lie = lambda heard, said: _refused(refusal, heard) or said  # noqa: B023 (it is told in this round)
             with pytest.raises(PrivetError):
                 limited.release(asked, epsilon="1/4")
             assert (limited.allowance.left, limited.allowance.unsure) == (Exact(3, 4), {})
@@ -266,7 +271,7 @@ def test_an_interrupt_is_followed_up(
         len(liar.asked("query")),
     )
     with LimitedSession.open(Allowance(1), url=liar.url, token=TOKEN) as limited:
-        post = type(limited.session)._post
+        post = pv.client.RemoteSession._post
 
         def interrupted(session: pv.client.RemoteSession, route: str, *arguments: object) -> object:
             reply = post(session, route, *arguments)  # type: ignore[arg-type]
@@ -275,7 +280,7 @@ def test_an_interrupt_is_followed_up(
             return reply
 
         with monkeypatch.context() as patch:
-            patch.setattr(type(limited.session), "_post", interrupted)
+            patch.setattr(pv.client.RemoteSession, "_post", interrupted)
             for _ in range(2):
                 with pytest.raises(KeyboardInterrupt):
                     limited.release(asked, epsilon="3/4")
