@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from tests.cli.asking import COUNT, damaged, made
 from tests.client.conftest import behind, folder, liar, pauses, server  # noqa: F401
@@ -13,7 +15,15 @@ from tests.client.hostile import TOKEN, Heard, Liar, Said
 
 import privet as pv
 from privet.allowance import Allowance, LimitedSession
-from privet.errors import BudgetError, LedgerBusy, NoAnswer, NoConnection, UserError, VerificationError
+from privet.errors import (
+    BudgetError,
+    LedgerBusy,
+    NoAnswer,
+    NoConnection,
+    PrivetError,
+    UserError,
+    VerificationError,
+)
 from privet.exact import Exact
 
 
@@ -66,6 +76,29 @@ def test_a_policy_or_a_server() -> None:
     for both in ({}, {"policy": "privet.toml", "url": "https://x.org"}):
         with pytest.raises(UserError, match="either a policy or the address"):
             LimitedSession.open(Allowance(1), **both)
+
+
+def test_a_delta_buys_no_rho_beyond_the_maximum() -> None:
+    """In rho, an event with little epsilon and some delta can cost anything; and a budget may have no epsilon."""
+    rows = pa.table({"age": [31, 45], "name": ["a", "b"]})
+    people = pv.table("t", rows, protect=pv.each_row(), columns={"age": pv.integer(0, 110), "name": pv.text()})
+    asked = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (delta = 0.4) COUNT(*) AS n FROM t"
+    with pv.Session([people], budget=pv.ZeroConcentratedDP(1), ledger=None) as session:
+        limited = LimitedSession(session, Allowance("0.01"))
+        for price in ({"within": {"n": 5}}, {"epsilon": "0.005", "mechanism": "gaussian"}):
+            with pytest.raises(
+                BudgetError, match=r"delta 0\.\d+, but at epsilon 0.* may spend delta 0: no larger share"
+            ):
+                limited.release(asked, **price)
+        assert session.remaining.guarantee == pv.ZeroConcentratedDP(1)
+        limited.release("SELECT COUNT(*) AS n FROM t", epsilon="0.005")
+        assert limited.allowance.left == Exact("0.005")
+    by_name = "SELECT name, COUNT(*) AS n FROM t GROUP BY name"
+    with (
+        pv.Session([people], budget=pv.ApproxDP(0, "1e-5"), ledger=None) as session,
+        pytest.raises(BudgetError, match="may spend delta 0"),
+    ):
+        LimitedSession(session, Allowance(1)).release(by_name, epsilon="0.1")
 
 
 # --- over a server ------------------------------------------------------------------------------------------
@@ -175,3 +208,85 @@ def test_what_is_held_for_a_lost_question_follows_it(liar: Liar, pauses: list[fl
         liar.lie = lambda heard, said: said
         limited.release(asked.format(62), epsilon="1/2")
         assert limited.allowance.left == 0
+
+
+def _refused(refusal: Said, heard: Heard) -> Said | None:
+    return refusal if heard.route == "query" else None
+
+
+def test_a_refusal_of_a_retry_gives_nothing_back(liar: Liar, behind: pv.Session, pauses: list[float]) -> None:  # noqa: F811
+    """The first attempt may be paid for. A refusal of the second says nothing of it, unless it is about the budget."""
+    refusals = [
+        Said(429, {"title": "Too Many Requests", "status": 429, "detail": "Too many of your requests"}),
+        Said(401, {"title": "Unauthorized", "status": 401, "detail": "The token is wrong, expired or revoked"}),
+        Said(404, {"title": "Not Found", "status": 404, "detail": "Not found"}),
+        Said(503, {"title": "Busy", "status": 503, "detail": "busy", "kind": "LedgerBusy", "what": "busy"}),
+    ]
+    for place, refusal in enumerate(refusals):
+        asked, before = f"SELECT COUNT(*) AS n FROM people WHERE age > {50 + place}", behind.spent.epsilon
+        with LimitedSession.open(Allowance(1), url=liar.url, token=TOKEN) as limited:
+            liar.lie = lambda heard, said: Said(cut=True) if heard.route == "query" else said
+            with pytest.raises(NoConnection):
+                limited.release(asked, epsilon="3/4")
+            liar.first = partial(_refused, refusal)
+            for _ in range(2):
+                with pytest.raises(PrivetError):
+                    limited.release(asked, epsilon="3/4")
+                assert limited.allowance.left == Exact(1, 4)
+            liar.lie, liar.first = lambda heard, said: said, lambda heard: None
+            limited.release(asked, epsilon="3/4")
+            assert behind.spent.epsilon == before + Exact(3, 4)
+            assert limited.allowance.left == Exact(1, 4), "paid for once, and counted"
+
+
+def test_what_an_earlier_attempt_came_to_is_the_end_of_it(
+    liar: Liar,  # noqa: F811
+    behind: pv.Session,  # noqa: F811
+    pauses: list[float],  # noqa: F811
+) -> None:
+    """Its request id was used for another question or has no answer: it stays counted, and the next attempt is new."""
+    for kind in ("ReusedRequest", "NoAnswer"):
+        refusal = Said(409, {"title": "x", "status": 409, "detail": "x", "kind": kind, "what": "x"})
+        asked = f"SELECT COUNT(*) AS n FROM people WHERE age > {len(kind)}"
+        with LimitedSession.open(Allowance(1), url=liar.url, token=TOKEN) as limited:
+            liar.lie = lambda heard, said: Said(cut=True) if heard.route == "query" else said
+            with pytest.raises(NoConnection):
+                limited.release(asked, epsilon="1/4")
+            liar.lie = lambda heard, said: _refused(refusal, heard) or said  # noqa: B023 (it is told in this round)
+            with pytest.raises(PrivetError):
+                limited.release(asked, epsilon="1/4")
+            assert (limited.allowance.left, limited.allowance.unsure) == (Exact(3, 4), {})
+            liar.lie = lambda heard, said: said
+
+
+def test_an_interrupt_is_followed_up(
+    liar: Liar,  # noqa: F811
+    behind: pv.Session,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    pauses: list[float],  # noqa: F811
+) -> None:
+    asked, before, sent = (
+        "SELECT COUNT(*) AS n FROM people WHERE age > 57",
+        behind.spent.epsilon,
+        len(liar.asked("query")),
+    )
+    with LimitedSession.open(Allowance(1), url=liar.url, token=TOKEN) as limited:
+        post = pv.client.RemoteSession._post
+
+        def interrupted(session: pv.client.RemoteSession, route: str, *arguments: object) -> object:
+            reply = post(session, route, *arguments)  # type: ignore[arg-type]
+            if route == "query":
+                raise KeyboardInterrupt
+            return reply
+
+        with monkeypatch.context() as patch:
+            patch.setattr(pv.client.RemoteSession, "_post", interrupted)
+            for _ in range(2):
+                with pytest.raises(KeyboardInterrupt):
+                    limited.release(asked, epsilon="3/4")
+                assert limited.allowance.left == Exact(1, 4)
+        limited.release(asked, epsilon="3/4")
+        assert behind.spent.epsilon == before + Exact(3, 4)
+        assert limited.allowance.left == Exact(1, 4)
+    keys = {heard.headers["idempotency-key"] for heard in liar.asked("query")[sent:]}
+    assert len(keys) == 1, "whether or not it was answered meanwhile"

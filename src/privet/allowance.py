@@ -18,12 +18,15 @@ from privet.errors import (
     BudgetError,
     DatasetClosed,
     LedgerBusy,
-    NoConnection,
+    NoAnswer,
+    NotChecked,
     PrivetError,
     QueryError,
     Remedy,
+    ReusedRequest,
     Subject,
     UserError,
+    VerificationError,
     argument,
     write,
 )
@@ -80,13 +83,17 @@ class Allowance:
         """The same for people, rounded down: what they read can be spent."""
         return show(self.left, rounding=ROUND_FLOOR)
 
-    def hold(self, epsilon: Exact) -> None:
-        """Set aside the cost of a question before it is asked; a `BudgetError` if it passes the maximum."""
-        if os.getpid() != self._process:  # each process would count on its own
+    def check_process(self) -> None:
+        """Refuse another process than the one that counts: each would count on its own."""
+        if os.getpid() != self._process:
             raise UserError(
                 "this connection was opened in another process, which counts what it spends",
                 remedy=Remedy("Connect anew in this process"),
             )
+
+    def hold(self, epsilon: Exact) -> None:
+        """Set aside the cost of a question before it is asked; a `BudgetError` if it passes the maximum."""
+        self.check_process()
         with self._lock:
             if self._held + epsilon > self.most:
                 left = f"only epsilon {self.left_text}" if self.left else "nothing"
@@ -153,6 +160,7 @@ class LimitedSession(Closing):
 
     def release(self, query: str | ReleasePlan, **options: Unpack[ReleaseOptions]) -> Release:
         """A private answer to a SELECT, within the allowance."""
+        self.allowance.check_process()  # before any lock: a child may have inherited it locked
         plan = self.plan(query, **options)
         with self._lock:
             turn = self._asking.setdefault(question_digest(plan), threading.Lock())
@@ -163,13 +171,23 @@ class LimitedSession(Closing):
         allowance = self.allowance
         earlier, held = allowance.unsure.pop(asked, None) or (None, self._hold(plan))
         asker = self._asker()
+        sent = _pending(asker)
         try:
             released = asker.release(plan, request_id=earlier)
         except PrivetError as error:
-            if _unspent(error, asker):
+            if earlier is None:
+                known, request_id = _unspent(error, asker), getattr(error, "request_id", "")
+            else:  # an earlier attempt may have been debited, whatever became of this one
+                known, request_id = _looked_up(error), "" if _is_answer(error) else earlier
+            if known:
                 allowance.give_back(held)
-            elif isinstance(error, NoConnection) and error.request_id:
-                allowance.unsure[asked] = Unsure(error.request_id, held)
+            elif request_id:
+                allowance.unsure[asked] = Unsure(request_id, held)
+            raise
+        except BaseException:  # such as Ctrl-C
+            lost = earlier or (_pending(asker) if _pending(asker) != sent else "")
+            if lost:
+                allowance.unsure[asked] = Unsure(lost, held)
             raise
         if is_nothing(released.spent) and not _made_for(released, earlier):
             allowance.give_back(held)
@@ -192,16 +210,18 @@ class LimitedSession(Closing):
     def _check_delta(self, plan: ReleasePlan) -> None:
         """Refuse a delta that is a larger share of the budget than the epsilon: the maximum would not limit it."""
         price, budget = plan.guarantee(), self.session.dataset.budget
-        if not isinstance(price, ApproxDP) or not isinstance(budget, ApproxDP):
+        if not isinstance(price, ApproxDP) or not price.delta:
             return
-        most = price.epsilon * budget.delta / budget.epsilon
+        most = Exact(0)  # also of a budget in rho: an event with a small epsilon and a delta can have any rho
+        if isinstance(budget, ApproxDP) and budget.epsilon:
+            most = price.epsilon * budget.delta / budget.epsilon
         if price.delta > most:
             options = f"OPTIONS (delta = {show(most, 2, rounding=ROUND_FLOOR)})"
             raise BudgetError(
                 f"this costs delta {show_up(price.delta)}, but at epsilon {show(price.epsilon)} a connection may spend "
                 f"delta {show(most, rounding=ROUND_FLOOR)}: no larger share of the delta than of the epsilon. "
                 "Nothing was spent",
-                remedy=write(sql=options, http=options),
+                remedy=write(sql=options, http=options) if most else Remedy("Leave delta out"),
             )
 
     def _asker(self) -> Session | RemoteSession:
@@ -231,6 +251,21 @@ def _unspent(error: PrivetError, asker: Session | RemoteSession) -> bool:
     if isinstance(asker, Session):
         return not asker.debited and isinstance(error, UserError | DatasetClosed | LedgerBusy)
     return isinstance(error, UserError | DatasetClosed)
+
+
+def _pending(asker: Session | RemoteSession) -> str:
+    """The request id of a question that was sent to a server and is not answered."""
+    return asker.pending if isinstance(asker, RemoteSession) else ""
+
+
+def _looked_up(error: PrivetError) -> bool:
+    """Whether a server looked for an earlier attempt, found none, and debited nothing now."""
+    return isinstance(error, BudgetError | DatasetClosed)
+
+
+def _is_answer(error: PrivetError) -> bool:
+    """Whether an error says what became of an earlier attempt: to ask with its request id again is of no use."""
+    return isinstance(error, NoAnswer | ReusedRequest | VerificationError) and not isinstance(error, NotChecked)
 
 
 def _made_for(released: Release, request_id: str | None) -> bool:

@@ -270,3 +270,11 @@ class Session(Preview, Asker, Closing):
     def _repr_html_(self) -> str:
         title = f"Session of {self.analyst} on {self.name}, version {self.version}"
         return look.of_tables(self.tables.values(), self.public.values(), title) + self.balance._repr_html_()
+
+
+# --- for whoever needs parts of it ----------------------------------------------------------------
+
+
+def pay(session: Session, request: Request[AnswerT], request_id: str | None, *, fresh: bool = False) -> AnswerT:
+    """The answer to a request that was made before: what it costs is what its plan said, whatever is left by now."""
+    return session._paid(request, request_id, fresh=fresh)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
@@ -94,3 +98,60 @@ def test_nobody_finds_the_plans_of_another_analyst(session: Any) -> None:
     assert session.plan(SQL, epsilon=1) is first
     other = pv.Session.of(session.dataset, analyst="bob")
     assert other.plan(SQL, epsilon=1) is not first
+
+
+FORKING = """
+import os, threading, warnings
+from privet.planner.latest import Latest
+
+warnings.simplefilter("ignore")
+latest, done = Latest(), threading.Event()
+
+
+def look() -> None:
+    while not done.is_set():
+        latest.find("SELECT", {"epsilon": 1})
+
+
+threads = [threading.Thread(target=look, daemon=True) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        latest.find("SELECT", {"epsilon": 1})
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+done.set()
+for thread in threads:
+    thread.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_forked_child_does_not_wait_for_threads_that_it_does_not_have() -> None:
+    subprocess.run([sys.executable, "-c", FORKING], check=True, timeout=60)
+
+
+def test_threads_share_the_plans(table: pv.Table) -> None:
+    """They find the right plan or none, and few are kept."""
+    shared = latest.Latest()
+    with pv.Session([table], budget=pv.PureDP(100), ledger=None) as session:
+        made = [session.plan(f"SELECT COUNT(*) AS n{i} FROM t", epsilon=1) for i in range(40)]
+    plans = {f"q{i}": latest.Known(plan, {}, ()) for i, plan in enumerate(made)}
+
+    def work(start: int) -> None:
+        for i in range(3000):
+            name = f"q{(start + 7 * i) % 40}"
+            found = shared.find(name, {"epsilon": 1})
+            assert found is None or found is plans[name]
+            shared.keep(name, {"epsilon": 1}, plans[name])
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, range(4)))
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(shared._kept) <= latest._MOST

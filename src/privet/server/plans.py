@@ -10,6 +10,7 @@ from privet.planner import ReleasePlan
 
 _ANALYSTS, _EACH = 64, 16  # analysts whose plans are kept, and plans of each
 _LARGEST = 2000  # cells of a plan that is kept
+_COLUMN = 100  # a column takes as much memory as so many groups, however few there are
 
 
 class Plans:
@@ -34,7 +35,7 @@ class Plans:
                 own.move_to_end(asked)
                 return plan
         plan = make()
-        if plan.groups * len(plan.columns) <= _LARGEST:
+        if max(plan.groups, _COLUMN) * len(plan.columns) <= _LARGEST:
             with self._lock:
                 own = self._kept.setdefault(whose, OrderedDict())
                 self._kept.move_to_end(whose)
