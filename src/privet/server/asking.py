@@ -10,7 +10,7 @@ import asyncio
 import math
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Event
@@ -36,8 +36,7 @@ from privet.server.plans import Plans
 from privet.server.problems import Refusal
 from privet.server.queue import Allowance, FairQueue, Full
 from privet.server.settings import Settings
-from privet.session import Session
-from privet.tables.query import Query
+from privet.session import Session, pay
 from privet.tables.schema import check_name
 
 _T = TypeVar("_T")
@@ -61,9 +60,6 @@ class Prepared:
     """A question that is planned: a batch if it has several."""
 
     plan: ReleasePlan | BatchPlan
-    questions: Mapping[str, Query | str] | None
-    """The questions of a batch, by name."""
-    options: Mapping[str, Any]
     request_id: str | None
     """None if no key was sent."""
     fresh: bool
@@ -178,13 +174,11 @@ class Asking:
         key = None if request_id is None else check_name(request_id, "request id")
         request: Request[Any]
         plan: ReleasePlan | BatchPlan
-        questions: Mapping[str, Query | str] | None = None
         if isinstance(asked, Batch):
             questions, options = reading.batch(session, asked)
             plan = session.plan_all(questions, **options)
             request = batches.request(plan, questions)
         else:
-            options = {}
             plan = reading.plan(session, asked, self.plans)
             request = queries.request(plan)
         earlier = None
@@ -198,19 +192,16 @@ class Asking:
                 version=session.version,
             )
         stored = not asked.fresh and earlier is None and session.paid_before(plan) is not None
-        return Prepared(plan, questions, options, key, asked.fresh, stored, earlier, request)
+        return Prepared(plan, key, asked.fresh, stored, earlier, request)
 
     def _released(self, session: Session, prepared: Prepared, request_id: str | None) -> Release | ReleasedBatch:
         """The answer, paid for or stored. An error says what was spent."""
-        plan, fresh = prepared.plan, prepared.fresh
         try:
-            if isinstance(plan, BatchPlan):
-                assert prepared.questions is not None
-                return session.release_all(prepared.questions, request_id=request_id, fresh=fresh, **prepared.options)
-            return session.release(plan, request_id=request_id, fresh=fresh)
+            released: Release | ReleasedBatch = pay(session, prepared.request, request_id, fresh=prepared.fresh)
         except PrivetError as error:
-            state_cost(error, plan.guarantee(), debited=session.debited)
+            state_cost(error, prepared.plan.guarantee(), debited=session.debited)
             raise
+        return released
 
     # --- questions that wait and run --------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from tests.server.api.serving import COUNT, Running, serving
 
 from privet.exact import Exact
@@ -105,6 +106,32 @@ def test_a_largest_epsilon_limits_delta_too(tmp_path: Path) -> None:
         assert [ask(capped, "0.5", "5e-8")[0] for _ in range(3)] == [200, 200, 402]
         assert ask(free, "0.5", "1e-7")[0] == 200
         assert paid(running) == 3
+
+
+def test_a_batch_costs_what_its_token_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch was planned again after its turn. If somebody had used up the delta meanwhile, it cost much more."""
+    budget = '20, delta = "1e-5" }\naccountant = "approx" #'
+    questions = {f"from {age}": {"sql": f"{COUNT} WHERE age >= {age}"} for age in range(20, 80)}
+    body = {"questions": questions, "epsilon": dict.fromkeys(questions, 0.1), "delta": 1e-7}
+    with serving(tmp_path, epsilon=budget) as running:
+        free, accounts = running.token("ann"), running.server.accounts
+        cost = free.post("/datasets/people/explain_batch", json=body).json()["cost"]
+        assert Exact(cost["epsilon"]) < 4, "one by one they cost 6"
+        token = running.token("ann", max_epsilon=Exact(cost["epsilon"]))
+        still_asks = accounts.still_asks
+
+        def meanwhile(*arguments: Any) -> bool:
+            monkeypatch.undo()
+            bob = running.server.datasets["people"].session(analyst="bob")
+            bob.release(COUNT, epsilon=0.2, delta="9.99e-6", mechanism="gaussian")
+            return still_asks(*arguments)
+
+        monkeypatch.setattr(accounts, "still_asks", meanwhile)
+        refused = token.post("/datasets/people/batch", json=body)
+        assert refused.status_code == 402, refused.text
+        assert token.get("/me").json()["token"]["spent"] == "0"
+        spent = running.server.ledger.analysts("people")
+        assert "ann" not in spent
 
 
 def test_a_token_lasts_as_long_as_the_api_says(running: Running) -> None:
