@@ -181,10 +181,16 @@ def _limited(receive: Receive) -> Receive:
 def client_address(request: Request, settings: Settings) -> str:
     """The address of whoever makes the request; behind proxies that the policy names, as the last of them saw it."""
     address = request.client.host if request.client is not None else ""
-    forwarded = [part.strip() for each in request.headers.getlist("x-forwarded-for") for part in each.split(",")]
+    forwarded = [_bare(part.strip()) for each in request.headers.getlist("x-forwarded-for") for part in each.split(",")]
     while forwarded and is_proxy(address, settings.proxies):
         address = forwarded.pop()
     return address
+
+
+def _bare(address: str) -> str:
+    """An address without its port, which some proxies add: with it, each connection would have another."""
+    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+))(?::[0-9]{1,5})?", address)
+    return address if found is None else found[1] or found[2]
 
 
 def is_proxy(address: str, proxies: Iterable[IPv4Network | IPv6Network]) -> bool:

@@ -313,6 +313,15 @@ def test_answers_to_nothing(served: Running, at: Company, visitor: New) -> None:
     assert ann.arrive(f"{BACK}?state={state}&code=a").status_code == 403
 
 
+def test_another_site_can_not_end_what_has_begun(at: Company, visitor: New) -> None:
+    """It can lead the browser to the way back, and the cookie went with the page that said so."""
+    ann = visitor()
+    query = ann.leave()
+    assert ann.arrive(f"{BACK}?state=x&code=y").status_code == 403
+    assert ann.arrive(at.way_back(query)).status_code == 303
+    assert ann.name == "ann"
+
+
 def test_another_site_can_not_begin(served: Running, at: Company, visitor: New) -> None:
     for headers in ({}, {"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
         ann = visitor()  # the server closes a connection whose request it refuses unread
@@ -419,6 +428,13 @@ def test_a_provider_that_failed_is_left_alone_for_a_moment(served: Running, at: 
     now = known._clock()
     known._clock = lambda: now + 6
     assert visitor().sign_in().status_code == 303
+
+
+def test_a_provider_whose_document_is_wrong_is_left_alone_too(served: Running, at: Company, visitor: New) -> None:
+    """Nothing else limits how often strangers make the server ask: an attempt is charged when a browser leaves."""
+    at.discovery["issuer"] = "https://other.example"
+    assert [visitor().press().status_code for _ in range(5)] == [503] * 5
+    assert at.asked == [PATHS[0]]
 
 
 UNSAFE: dict[str, Any] = {
