@@ -272,8 +272,6 @@ class Session(Preview, Asker, Closing):
         return look.of_tables(self.tables.values(), self.public.values(), title) + self.balance._repr_html_()
 
 
-def pay(
-    session: Session, request: Request[AnswerT], request_id: str | None = None, *, fresh: bool = False
-) -> AnswerT:
+def pay(session: Session, request: Request[AnswerT], request_id: str | None = None, *, fresh: bool = False) -> AnswerT:
     """Pay for a request as it was planned: a server has held its price, and another plan may cost more."""
     return session._paid(request, request_id, fresh=fresh)
