@@ -108,6 +108,28 @@ def test_a_largest_epsilon_limits_delta_too(tmp_path: Path) -> None:
         assert paid(running) == 3
 
 
+def test_a_steward_of_one_dataset_sees_nothing_of_others(running: Running) -> None:
+    """The page that answers a change was that of all datasets: budgets, what analysts spent, and who there is."""
+    running.server.accounts.add("tess", Role.STEWARD, ["trips"])
+    tess, sam = running.browser("tess"), running.browser("sam")
+
+    def page(client: httpx.Client, path: str, form: dict[str, str]) -> str:
+        response = client.post(f"http://127.0.0.1:{running.port}/steward/{path}", data=form)
+        assert response.status_code in (200, 422), response.text
+        return response.text
+
+    for form in ({"what": "query", "epsilon": "2", "reason": "May"}, {"what": "query", "epsilon": "x", "reason": ""}):
+        mine, all_of_them = (page(client, "budgets/trips", form) for client in (tess, sam))
+        for theirs in ("/steward/budgets/people", "ann"):
+            assert theirs in all_of_them
+            assert theirs not in mine
+        assert "tim" in mine
+    mine, all_of_them = (page(client, "failures/trips/reopen", {"reason": "more memory"}) for client in (tess, sam))
+    assert ">people" in all_of_them
+    assert ">people" not in mine
+    assert ">trips" in mine
+
+
 def test_a_batch_costs_what_its_token_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch was planned again after its turn. If somebody had used up the delta meanwhile, it cost much more."""
     budget = '20, delta = "1e-5" }\naccountant = "approx" #'
