@@ -10,9 +10,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
+import sqlalchemy as sa
 from tests.server.accounts.common import HERE, IN_A_FILE, PASSWORD, THERE, Clock, Opener, analyst, opened, steward
 
-from privet.server.accounts import AccountError, Accounts, NotLetIn, Role, StoreError, Throttled, openid
+from privet.server.accounts import AccountError, Accounts, NotLetIn, Role, StoreError, Throttled, openid, tables
 from privet.server.accounts.openid import LIFETIME, Begun
 from privet.server.accounts.tables import ADDED
 from privet.server.accounts.throttle import SIGN_INS
@@ -217,6 +218,36 @@ def test_a_store_of_the_first_version_is_upgraded(where: str) -> None:
         assert accounts.bearer(token) is not None
         accounts.add("ana", openid="ana@example.org")
         assert enters(accounts, "1", "ana@example.org") == "ana"
+
+
+def test_an_upgrade_that_is_cut_short_is_made_again_and_only_one_of_several_makes_it(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(where) as accounts:
+        steward(accounts)
+        token, _ = accounts.create_token("sam", "notebook")
+    run(where, *FIRST)
+    upgrade, made = tables.upgrade, []
+
+    def cut_short(connection: sa.Connection) -> None:
+        upgrade(connection)
+        raise OSError("the machine stops before the commit")
+
+    monkeypatch.setattr(tables, "upgrade", cut_short)
+    with pytest.raises(StoreError):
+        Accounts.open(where)
+
+    def counted(connection: sa.Connection) -> None:
+        made.append(connection)
+        upgrade(connection)
+
+    monkeypatch.setattr(tables, "upgrade", counted)
+    with ThreadPoolExecutor(4) as pool:
+        stores = [*pool.map(Accounts.open, [where] * 4)]
+    assert [store.bearer(token) is not None for store in stores] == [True] * 4
+    assert len(made) == 1
+    for store in stores:
+        store.close()
 
 
 def test_a_store_of_the_first_version_with_more_in_it_is_refused(tmp_path: Path, databases: Callable[[], str]) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import json
 import math
+import threading
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
@@ -402,6 +403,31 @@ def test_answers_that_are_too_large_or_too_slow(at: Company, visitor: New, monke
         assert visitor().sign_in().status_code == 403
     monkeypatch.setattr(fetching, "AT_ONCE", 0)
     assert visitor().sign_in().status_code == 403
+
+
+def test_nobody_waits_for_a_slow_provider_but_those_who_ask_it(served: Running, at: Company, visitor: New) -> None:
+    at.replies[PATHS[0]] = 3.0
+    waiting = threading.Thread(target=visitor().press)
+    waiting.start()
+    while not at.asked:
+        time.sleep(0.01)
+    try:
+        assert served.token("ann").get("/me").status_code == 200
+        assert visitor().client.get("/sign-in").status_code == 200
+        assert waiting.is_alive()
+    finally:
+        waiting.join()
+
+
+def test_somebody_who_is_disabled_meanwhile_is_not_let_in(served: Running, at: Company, visitor: New) -> None:
+    ann = visitor()
+    query = ann.leave()
+    served.server.accounts.disable("ann")
+    assert ann.arrive(at.way_back(query)).status_code == 403
+    assert ann.name is None
+    found = served.server.accounts.person("ann")
+    assert found is not None
+    assert not found.linked
 
 
 def test_a_redirect_does_not_get_the_secret(at: Company, visitor: New, monkeypatch: Patch) -> None:
