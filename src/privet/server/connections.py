@@ -3,27 +3,72 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from contextlib import suppress
+from functools import cache
+from ipaddress import IPv4Network, IPv6Network
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
+from privet.server.accounts.throttle import network
+from privet.server.limits import is_proxy
 from privet.server.problems import Refusal, refused
 
 HEAD_SECONDS, BODY_SECONDS, READ_SECONDS = 10.0, 30.0, 30.0
 """Seconds in which a client must have sent the head of a request, and its body, and must go on reading."""
 CONNECTIONS = 2_000
-"""The most connections of a process."""
+"""The most connections of a process; half of them from one address, unless it is a proxy that the policy names."""
+BACKLOG = 512
+"""The most connections that are accepted at once."""
+FILES = 8_192
+"""Open files that a process asks the system for. Each connection is one."""
 HEAD_BYTES = 16_384
 """The most bytes of the head of a request."""
+_PRESENT: WeakKeyDictionary[ServerState, Counter[str]] = WeakKeyDictionary()  # connections by address
+
+
+def open_files() -> int:
+    """The files that this process may have open, after asking for as many as it needs. Its children inherit that."""
+    try:
+        import resource
+    except ImportError:  # not on this system
+        return FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return FILES if soft == resource.RLIM_INFINITY else soft
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        return wanted
+    return soft
+
+
+def backlog() -> int:
+    """How many connections are accepted at once."""
+    return min(BACKLOG, open_files() // 8)
+
+
+@cache
+def room() -> int:
+    """The most connections. The other files stay free for the ledger and the data, even if all connections are taken.
+
+    Before one too many is closed, a backlog is accepted, and perhaps another.
+    """
+    return min(CONNECTIONS, open_files() // 2)
 
 
 class Connection(H11Protocol):
     """A connection of uvicorn's, with time limits of its own."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: Any, proxies: tuple[IPv4Network | IPv6Network, ...] = (), **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self._proxies = proxies
+        self._present = _PRESENT.setdefault(self.server_state, Counter())
+        self._from = ""
         self.app = self._told(self.app)
         self._sending: asyncio.TimerHandle | None = None
         self._awaited = ""
@@ -33,7 +78,10 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to watch the client."""
         super().connection_made(transport)
-        if len(self.connections) > CONNECTIONS:
+        address = self.client[0] if self.client else ""
+        self._from = "" if is_proxy(address, self._proxies) else network(address)
+        self._present[self._from] += 1
+        if len(self.connections) > room() or (self._from and self._present[self._from] > room() // 2):
             transport.abort()
             return
         self._watch()
@@ -67,6 +115,9 @@ class Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop watching."""
+        self._present[self._from] -= 1
+        if not self._present[self._from]:
+            del self._present[self._from]
         for timer in (self._sending, self._reading):
             if timer is not None:
                 timer.cancel()

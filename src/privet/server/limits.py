@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable
-from ipaddress import ip_address
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any
 from urllib.parse import quote
 
@@ -181,14 +181,28 @@ def _limited(receive: Receive) -> Receive:
 def client_address(request: Request, settings: Settings) -> str:
     """The address of whoever makes the request; behind proxies that the policy names, as the last of them saw it."""
     address = request.client.host if request.client is not None else ""
-    forwarded = [part.strip() for each in request.headers.getlist("x-forwarded-for") for part in each.split(",")]
-    while forwarded and _is_proxy(address, settings):
+    forwarded = [_bare(part.strip()) for each in request.headers.getlist("x-forwarded-for") for part in each.split(",")]
+    while forwarded and is_proxy(address, settings.proxies):
         address = forwarded.pop()
     return address
 
 
-def _is_proxy(address: str, settings: Settings) -> bool:
+def _bare(address: str) -> str:
+    """An address without its port, which some proxies add: with it, each connection would have another."""
+    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+))(?::[0-9]{1,5})?", address)
+    return address if found is None else found[1] or found[2]
+
+
+def is_proxy(address: str, proxies: Iterable[IPv4Network | IPv6Network]) -> bool:
+    """Whether this is the address of a proxy; an IPv4 address may be written as one of IPv6, as some sockets do.
+
+    Example:
+        >>> [is_proxy(address, [IPv4Network("127.0.0.0/8")]) for address in ("127.0.0.1", "::ffff:127.0.0.1", "::1")]
+        [True, True, False]
+    """
     try:
-        return any(ip_address(address) in network for network in settings.proxies)
+        parsed = ip_address(address)
     except ValueError:
         return False
+    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
+    return any((parsed if mapped is None else mapped) in each or parsed in each for each in proxies)

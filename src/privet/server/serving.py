@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 
 from privet.errors import UserError
 from privet.server.app import application
-from privet.server.connections import HEAD_BYTES, Connection
+from privet.server.connections import HEAD_BYTES, Connection, backlog
 from privet.server.limits import Guard
 from privet.server.settings import Settings
 from privet.server.state import opened
@@ -20,7 +21,6 @@ from privet.server.supervisor import Supervisor
 
 _KEEP_ALIVE = 5  # seconds for which an idle connection stays open
 _GRACE = 15  # seconds that requests have to end when the server stops
-_BACKLOG = 512
 _HEALTH = 60  # seconds after which a process that does not respond is replaced
 
 
@@ -36,7 +36,7 @@ def configured(app: Guard | Callable[[], Guard], settings: Settings, **more: Any
         factory=not isinstance(app, Guard),
         host=settings.host,
         port=settings.port,
-        http=Connection,
+        http=cast(type[asyncio.Protocol], partial(Connection, proxies=settings.proxies)),
         ws="none",
         lifespan="on",
         loop="asyncio",
@@ -48,7 +48,7 @@ def configured(app: Guard | Callable[[], Guard], settings: Settings, **more: Any
         timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=_GRACE,
         h11_max_incomplete_event_size=HEAD_BYTES,
-        backlog=_BACKLOG,
+        backlog=backlog(),
         timeout_worker_healthcheck=_HEALTH,
         **more,
     )

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
+import sqlalchemy as sa
 from tests.server.accounts.common import HERE, IN_A_FILE, PASSWORD, THERE, Clock, Opener, analyst, opened, steward
 
-from privet.server.accounts import AccountError, Accounts, NotLetIn, Role, StoreError, Throttled
+from privet.server.accounts import AccountError, Accounts, NotLetIn, Role, StoreError, Throttled, openid, tables
 from privet.server.accounts.openid import LIFETIME, Begun
 from privet.server.accounts.tables import ADDED
+from privet.server.accounts.throttle import SIGN_INS
 
 ISSUER = "https://login.example.org"
 SECRET = "5" * 64
@@ -141,6 +143,67 @@ def test_attempts(accounts: Accounts, clock: Clock) -> None:
     accounts.begin_openid("7" * 64, address=HERE, target="/")
 
 
+@IN_A_FILE
+def test_a_person_does_not_make_sessions_without_end(accounts: Accounts, clock: Clock) -> None:
+    """Sign-ins that succeed cost an address nothing, so nothing stopped somebody from making millions of sessions."""
+    analyst(accounts)
+    accounts.set_access("ana", Role.ANALYST, None, openid="ana@example.org")
+    for _ in range(SIGN_INS.burst):
+        assert enters(accounts, "1", "ana@example.org") == "ana"
+    with pytest.raises(Throttled):
+        enters(accounts, "1", "ana@example.org")
+    clock.pass_(SIGN_INS.seconds)
+    assert enters(accounts, "1", "ana@example.org") == "ana"
+
+
+@IN_A_FILE
+def test_those_who_begin_and_do_not_come_back_keep_nobody_out(
+    accounts: Accounts, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once so many waited, nobody could sign in for ten minutes, from wherever: 340 addresses were enough for that."""
+    monkeypatch.setattr(openid, "_MOST", 5)
+    for number in range(5):
+        accounts.begin_openid(f"{number:064}", address=f"192.0.2.{number}", target="/")
+        clock.pass_(1)
+    accounts.begin_openid(SECRET, address=THERE, target="/")
+    assert accounts.complete_openid(f"{0:064}") is None, "the oldest is forgotten"
+    assert accounts.complete_openid(f"{1:064}") is not None
+    assert accounts.complete_openid(SECRET) is not None
+
+
+@IN_A_FILE
+@pytest.mark.parametrize(
+    "claim", [" ana@example.org", "ana@example.org\n", "\u3000ana@example.org", "\x1cana@example.org"]
+)
+def test_a_claim_with_more_around_it_is_another(accounts: Accounts, claim: str) -> None:
+    steward(accounts)
+    accounts.add("ana", openid=" ana@example.org ")
+    assert enters(accounts, "1", claim) == "unknown"
+    assert enters(accounts, "1", "ana@example.org") == "ana", "what a steward types is read kindly"
+
+
+@IN_A_FILE
+def test_a_new_claim_ends_a_link_for_somebody_else(accounts: Accounts) -> None:
+    """From then on only the person of the new claim is let in; but a link that was sent before still let others in."""
+    steward(accounts)
+    analyst(accounts)
+    for before in ("awaited", "bound"):
+        accounts.set_access("ana", Role.ANALYST, None, openid=f"{before}@example.org")
+        if before == "bound":
+            assert enters(accounts, "1", "bound@example.org") == "ana"
+        link = accounts.invite("ana")
+        late = begun(accounts, link)
+        accounts.set_access("ana", Role.ANALYST, None, openid=f"new-{before}@example.org")
+        assert accounts.invited(link) is None
+        with pytest.raises(NotLetIn) as refused:
+            accounts.enter(late, ISSUER, "2", "mallory@example.org")
+        assert refused.value.reason == "link"
+    accounts.set_access("ana", Role.ANALYST, None, openid="")
+    link = accounts.invite("ana")
+    accounts.set_access("ana", Role.ANALYST, None, openid="first@example.org")
+    assert accounts.invited(link) is not None, "nobody else was expected: both lead to the account"
+
+
 # --- stores of version 1 ----------------------------------------------------------------------------
 
 FIRST = (*(f"DROP TABLE {table.name}" for table in ADDED), "UPDATE privet_accounts SET version = 1")
@@ -155,6 +218,36 @@ def test_a_store_of_the_first_version_is_upgraded(where: str) -> None:
         assert accounts.bearer(token) is not None
         accounts.add("ana", openid="ana@example.org")
         assert enters(accounts, "1", "ana@example.org") == "ana"
+
+
+def test_an_upgrade_that_is_cut_short_is_made_again_and_only_one_of_several_makes_it(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(where) as accounts:
+        steward(accounts)
+        token, _ = accounts.create_token("sam", "notebook")
+    run(where, *FIRST)
+    upgrade, made = tables.upgrade, []
+
+    def cut_short(connection: sa.Connection) -> None:
+        upgrade(connection)
+        raise OSError("the machine stops before the commit")
+
+    monkeypatch.setattr(tables, "upgrade", cut_short)
+    with pytest.raises(StoreError):
+        Accounts.open(where)
+
+    def counted(connection: sa.Connection) -> None:
+        made.append(connection)
+        upgrade(connection)
+
+    monkeypatch.setattr(tables, "upgrade", counted)
+    with ThreadPoolExecutor(4) as pool:
+        stores = [*pool.map(Accounts.open, [where] * 4)]
+    assert [store.bearer(token) is not None for store in stores] == [True] * 4
+    assert len(made) == 1
+    for store in stores:
+        store.close()
 
 
 def test_a_store_of_the_first_version_with_more_in_it_is_refused(tmp_path: Path, databases: Callable[[], str]) -> None:

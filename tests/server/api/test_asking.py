@@ -8,13 +8,12 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from pydantic import BaseModel
-from tests.server.api.serving import BY_REGION, COUNT, Running, serving
+from tests.server.api.serving import BY_REGION, COUNT, Running
 
 import privet as pv
 from privet.ledger import Ledger
@@ -22,7 +21,6 @@ from privet.privacy.events import Stated
 from privet.release.recall import reopened
 from privet.release.render import json as render
 from privet.server import models as m
-from privet.server.asking import Asking
 
 QUERY = "/datasets/people/query"
 FRESH = {"sql": COUNT, "epsilon": 0.01, "fresh": True}
@@ -279,32 +277,6 @@ def test_a_token_with_a_largest_epsilon(running: Running) -> None:
     assert limited.post(QUERY, json={**ask, "epsilon": 0.2}).status_code == 200
     token = limited.get("/me").json()["token"]
     assert (token["max_epsilon"], token["spent"]) == ("0.5", "0.5")
-
-
-def test_a_batch_costs_a_token_what_is_held_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it waits for its turn, others spend the delta that makes it cheap. It is not paid for at another price."""
-    questions = {f"q{i}": {"sql": f"SELECT COUNT(*) AS n FROM people WHERE age > {i}"} for i in range(40)}
-    batch = {"questions": questions, "epsilon": dict.fromkeys(questions, "0.1"), "delta": "2e-7"}
-    budget = '12, delta = 1e-6 }\naccountant = "approx"  #'
-    with serving(tmp_path, epsilon=budget) as running:
-        limited, other = running.token("ann", max_epsilon=Fraction(32, 10)), running.token("bob")
-        pay = Asking._pay
-
-        def later(asking: Asking, session: pv.Session, *arguments: Any) -> Any:
-            if session.analyst == "ann":
-                alike = {**batch, "epsilon": 1, "delta": "9e-7"}
-                assert "delta" in other.post("/datasets/people/batch", json=alike).json()["spent"]
-            return pay(asking, session, *arguments)
-
-        assert Fraction(limited.post("/datasets/people/explain_batch", json=batch).json()["cost"]["epsilon"]) < 3
-        with monkeypatch.context() as patch:
-            patch.setattr(Asking, "_pay", later)
-            refused = limited.post("/datasets/people/batch", json=batch)
-        assert (refused.status_code, refused.json().get("kind")) == (402, "BudgetError"), refused.text
-        assert limited.get("/me").json()["token"]["spent"] == "0"
-        # asked again, it costs what its questions cost one by one, which is more than the token may spend
-        again = limited.post("/datasets/people/batch", json=batch)
-        assert (again.status_code, "its token may spend 3.2" in again.text) == (402, True), again.text
 
 
 def test_history_and_budget_show_ones_own(

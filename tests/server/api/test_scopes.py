@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from tests.server.api.serving import COUNT, Running, serving
 
 from privet.exact import Exact
@@ -107,6 +108,54 @@ def test_a_largest_epsilon_limits_delta_too(tmp_path: Path) -> None:
         assert (code, told["spent"], told["what"].endswith("Nothing was spent")) == (402, {"epsilon": "0"}, True)
         assert ask(free, "0.5", "1e-7")[0] == 200
         assert paid(running) == 3
+
+
+def test_a_steward_of_one_dataset_sees_nothing_of_others(running: Running) -> None:
+    """The page that answers a change was that of all datasets: budgets, what analysts spent, and who there is."""
+    running.server.accounts.add("tess", Role.STEWARD, ["trips"])
+    tess, sam = running.browser("tess"), running.browser("sam")
+
+    def page(client: httpx.Client, path: str, form: dict[str, str]) -> str:
+        response = client.post(f"http://127.0.0.1:{running.port}/steward/{path}", data=form)
+        assert response.status_code in (200, 422), response.text
+        return response.text
+
+    for form in ({"what": "query", "epsilon": "2", "reason": "May"}, {"what": "query", "epsilon": "x", "reason": ""}):
+        mine, all_of_them = (page(client, "budgets/trips", form) for client in (tess, sam))
+        for theirs in ("/steward/budgets/people", "ann"):
+            assert theirs in all_of_them
+            assert theirs not in mine
+        assert "tim" in mine
+    mine, all_of_them = (page(client, "failures/trips/reopen", {"reason": "more memory"}) for client in (tess, sam))
+    assert ">people" in all_of_them
+    assert ">people" not in mine
+    assert ">trips" in mine
+
+
+def test_a_batch_costs_what_its_token_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch was planned again after its turn. If somebody had used up the delta meanwhile, it cost much more."""
+    budget = '20, delta = "1e-5" }\naccountant = "approx" #'
+    questions = {f"from {age}": {"sql": f"{COUNT} WHERE age >= {age}"} for age in range(20, 80)}
+    body = {"questions": questions, "epsilon": dict.fromkeys(questions, 0.1), "delta": 1e-7}
+    with serving(tmp_path, epsilon=budget) as running:
+        free, accounts = running.token("ann"), running.server.accounts
+        cost = free.post("/datasets/people/explain_batch", json=body).json()["cost"]
+        assert Exact(cost["epsilon"]) < 4, "one by one they cost 6"
+        token = running.token("ann", max_epsilon=Exact(cost["epsilon"]))
+        still_asks = accounts.still_asks
+
+        def meanwhile(*arguments: Any) -> bool:
+            monkeypatch.undo()
+            bob = running.server.datasets["people"].session(analyst="bob")
+            bob.release(COUNT, epsilon=0.2, delta="9.99e-6", mechanism="gaussian")
+            return still_asks(*arguments)
+
+        monkeypatch.setattr(accounts, "still_asks", meanwhile)
+        refused = token.post("/datasets/people/batch", json=body)
+        assert refused.status_code == 402, refused.text
+        assert token.get("/me").json()["token"]["spent"] == "0"
+        spent = running.server.ledger.analysts("people")
+        assert "ann" not in spent
 
 
 def test_a_token_lasts_as_long_as_the_api_says(running: Running) -> None:

@@ -6,13 +6,17 @@ import json
 import os
 import pty
 import re
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -21,20 +25,29 @@ from tests.server.api.serving import COUNT, POLICY, free_port, write_data
 
 from privet.ledger import open_ledger
 from privet.server.accounts import Accounts, Role
+from privet.server.connections import open_files
 
 
 class Program:
     """The program, and what it has printed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, files: int | None = None) -> None:
         self.port = free_port()
         write_data(folder)
         policy = folder / "privet.toml"
         policy.write_text(POLICY.format(port=self.port, server="pace = 0\nworkers = 2", epsilon="50"), encoding="utf-8")
         command = [sys.executable, "-m", "privet", "serve", "--policy", str(policy)]
+        limit = None if files is None else partial(resource.setrlimit, resource.RLIMIT_NOFILE, (files, files))
         self._terminal, shown = pty.openpty()
         with os.fdopen(shown) as terminal:
-            self.process = subprocess.Popen(command, stdout=terminal, stderr=subprocess.PIPE, text=True, cwd=folder)
+            self.process = subprocess.Popen(
+                command,
+                stdout=terminal,
+                stderr=subprocess.PIPE,
+                text=True,
+                cwd=folder,
+                preexec_fn=limit,
+            )
         self.lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -127,3 +140,31 @@ def test_two_processes_serve_one_ledger(program: Program, tmp_path: Path) -> Non
     assert "welcome/" not in printed
     assert text not in printed
     assert COUNT not in printed
+
+
+@pytest.mark.slow
+def test_idle_connections_leave_files_for_the_ledger(tmp_path: Path) -> None:
+    """A thousand connections of a stranger used up the files that a process may open, also those of the ledger."""
+    assert open_files() > 2000
+    program = Program(tmp_path, files=512)
+    try:
+        program.until(program.up)
+        with Accounts.open(tmp_path / "people.ledger.accounts", create=False) as accounts, ExitStack() as stack:
+            accounts.add("ann", Role.ANALYST, ["people"])
+            text, _ = accounts.create_token("ann", "t")
+            for _ in range(1500):
+                idle = stack.enter_context(socket.create_connection(("127.0.0.1", program.port), timeout=20))
+                with suppress(OSError):  # one too many is closed
+                    idle.sendall(b"GET / HTTP/1.1\r\n")
+            elsewhere = httpx.HTTPTransport(local_address="127.0.0.2")
+            headers = {"Authorization": f"Bearer {text}", "Connection": "close"}
+            ann = stack.enter_context(httpx.Client(transport=elsewhere, headers=headers, timeout=20))
+            for epsilon in range(1, 7):
+                body = {"sql": COUNT, "epsilon": epsilon}
+                answer = ann.post(f"http://127.0.0.1:{program.port}/api/v1/datasets/people/query", json=body)
+                assert answer.status_code == 200, answer.text
+        assert "Too many open files" not in "".join(program.lines)
+    finally:
+        program.process.kill()
+        program.process.wait(30)
+        program.close()

@@ -92,6 +92,9 @@ def test_whose_address_counts(tmp_path: Path) -> None:
     assert seen("10.0.0.1", "6.6.6.6, 1.1.1.1, 10.0.0.2") == "1.1.1.1"
     assert seen("10.0.0.1", "6.6.6.6", "1.1.1.1") == "1.1.1.1"
     assert seen("10.0.0.1", "nonsense") == "nonsense"
+    assert seen("::ffff:10.0.0.1", "1.1.1.1") == "1.1.1.1", "as a socket for both families writes it"
+    ports = ("1.1.1.1:50123", "[2001:db8::1]:50123", "[2001:db8::1]", "2001:db8::1", "6.6.6.6:1, 10.0.0.2:2")
+    assert [seen("10.0.0.1", each) for each in ports] == ["1.1.1.1", *["2001:db8::1"] * 3, "6.6.6.6"]
 
 
 def test_questions_have_equal_shares_of_the_memory(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import json
 import math
+import threading
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
@@ -313,6 +314,15 @@ def test_answers_to_nothing(served: Running, at: Company, visitor: New) -> None:
     assert ann.arrive(f"{BACK}?state={state}&code=a").status_code == 403
 
 
+def test_another_site_can_not_end_what_has_begun(at: Company, visitor: New) -> None:
+    """It can lead the browser to the way back, and the cookie went with the page that said so."""
+    ann = visitor()
+    query = ann.leave()
+    assert ann.arrive(f"{BACK}?state=x&code=y").status_code == 403
+    assert ann.arrive(at.way_back(query)).status_code == 303
+    assert ann.name == "ann"
+
+
 def test_another_site_can_not_begin(served: Running, at: Company, visitor: New) -> None:
     for headers in ({}, {"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
         ann = visitor()  # the server closes a connection whose request it refuses unread
@@ -395,6 +405,31 @@ def test_answers_that_are_too_large_or_too_slow(at: Company, visitor: New, monke
     assert visitor().sign_in().status_code == 403
 
 
+def test_nobody_waits_for_a_slow_provider_but_those_who_ask_it(served: Running, at: Company, visitor: New) -> None:
+    at.replies[PATHS[0]] = 3.0
+    waiting = threading.Thread(target=visitor().press)
+    waiting.start()
+    while not at.asked:
+        time.sleep(0.01)
+    try:
+        assert served.token("ann").get("/me").status_code == 200
+        assert visitor().client.get("/sign-in").status_code == 200
+        assert waiting.is_alive()
+    finally:
+        waiting.join()
+
+
+def test_somebody_who_is_disabled_meanwhile_is_not_let_in(served: Running, at: Company, visitor: New) -> None:
+    ann = visitor()
+    query = ann.leave()
+    served.server.accounts.disable("ann")
+    assert ann.arrive(at.way_back(query)).status_code == 403
+    assert ann.name is None
+    found = served.server.accounts.person("ann")
+    assert found is not None
+    assert not found.linked
+
+
 def test_a_redirect_does_not_get_the_secret(at: Company, visitor: New, monkeypatch: Patch) -> None:
     at.replies["/token"] = RedirectResponse("/elsewhere", status_code=307)
     assert visitor().sign_in().status_code == 403
@@ -419,6 +454,13 @@ def test_a_provider_that_failed_is_left_alone_for_a_moment(served: Running, at: 
     now = known._clock()
     known._clock = lambda: now + 6
     assert visitor().sign_in().status_code == 303
+
+
+def test_a_provider_whose_document_is_wrong_is_left_alone_too(served: Running, at: Company, visitor: New) -> None:
+    """Nothing else limits how often strangers make the server ask: an attempt is charged when a browser leaves."""
+    at.discovery["issuer"] = "https://other.example"
+    assert [visitor().press().status_code for _ in range(5)] == [503] * 5
+    assert at.asked == [PATHS[0]]
 
 
 UNSAFE: dict[str, Any] = {

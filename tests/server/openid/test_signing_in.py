@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from tests.server.accounts.common import everything
 from tests.server.api.serving import Running
 from tests.server.openid.company import CANARY, EC, OTHER_RSA, SECRET, Company
 from tests.server.openid.visiting import Visitor
 
-from privet.server.accounts import Role
+from privet.server.accounts import Role, throttle
 from privet.server.identity import cookie_name
 
 New = Callable[[], Visitor]
@@ -147,6 +148,16 @@ def test_a_new_session_replaces_what_the_browser_had(served: Running, at: Compan
     assert ann.arrive(at.way_back(query)).status_code == 303
     assert accounts.session(planted) is None
     assert [cookie.value for cookie in ann.client.cookies.jar if cookie.name == name] != [planted]
+
+
+def test_sign_ins_that_succeed_are_limited_too(
+    served: Running, at: Company, visitor: New, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(throttle, "SIGN_INS", throttle.Rule(2, 60))
+    assert [visitor().sign_in().status_code for _ in range(2)] == [303] * 2
+    late = visitor().sign_in()
+    assert (late.status_code, 1 <= int(late.headers["retry-after"]) <= 60) == (429, True)
+    assert "There were too many attempts. Try again in" in late.text
 
 
 def test_attempts_are_limited(served: Running, at: Company, visitor: New) -> None:

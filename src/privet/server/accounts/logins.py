@@ -66,8 +66,11 @@ class Logins(Base):
 
     def _succeed(self, connection: sa.Connection, name: str, charges: list[tuple[str, Rule]]) -> None:
         """Give back the attempts of a right password; too many of these are refused, and use up attempts."""
-        throttle.charge(connection, self._clock(), [(self._key("right", name), throttle.SIGN_INS)])
+        self._charge_right(connection, name)
         throttle.refund(connection, charges)
+
+    def _charge_right(self, connection: sa.Connection, name: str) -> None:
+        throttle.charge(connection, self._clock(), [(self._key("right", name), throttle.SIGN_INS)])
 
     def _checked(self, name: str, password: str, address: str, mark: str | None) -> tuple[Any, list[tuple[str, Rule]]]:
         """The person's row, and the attempts that were charged; WrongPassword if it is not the password."""

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from privet.server.accounts import hashing, throttle
 from privet.server.accounts.base import find
-from privet.server.accounts.errors import AccountError, NotLetIn, Throttled
+from privet.server.accounts.errors import AccountError, NotLetIn
 from privet.server.accounts.invitations import Invitations, useless
 from privet.server.accounts.logins import known_browser
 from privet.server.accounts.people import LONGEST_CLAIM, claim_of
@@ -55,8 +55,7 @@ class OpenID(Invitations):
             charged = self._key("openid", where)
             throttle.charge(connection, self._clock(), [(charged, throttle.BY_OPENID)])
             connection.execute(sa.delete(openid_logins).where(openid_logins.c.expires <= now))
-            if (connection.execute(sa.select(sa.func.count()).select_from(openid_logins)).scalar() or 0) >= _MOST:
-                raise Throttled(LIFETIME)
+            self._make_room(connection)
             row = {
                 "hash": hashing.digest(secret),
                 "expires": now + LIFETIME,
@@ -65,6 +64,13 @@ class OpenID(Invitations):
                 "charged": charged,
             }
             changed(connection.execute(sa.insert(openid_logins).values(row)), self._store)
+
+    def _make_room(self, connection: sa.Connection) -> None:
+        """Forget the oldest if too many wait: if the new ones were refused, a few networks could keep everybody out."""
+        waiting = connection.execute(sa.select(sa.func.count()).select_from(openid_logins)).scalar() or 0
+        if waiting >= _MOST:
+            oldest = sa.select(openid_logins.c.hash).order_by(openid_logins.c.expires).limit(waiting - _MOST + 1)
+            connection.execute(sa.delete(openid_logins).where(openid_logins.c.hash.in_(oldest)))
 
     def complete_openid(self, secret: str) -> Begun | None:
         """The sign-in that began with this secret, once; None if there is none, or it is too old."""
@@ -79,7 +85,8 @@ class OpenID(Invitations):
     def enter(self, begun: Begun, issuer: str, subject: str, claim: str | None) -> tuple[str, Identity]:
         """Begin a session for whom the provider names; NotLetIn if that is nobody here, or somebody who is disabled.
 
-        `claim` is what the provider calls them, if it can be relied on.
+        `claim` is what the provider calls them, if it can be relied on. Each sign-in makes a session, so there are only
+        so many of one person, as with a right password; then Throttled.
         """
         if not subject or len(subject) > LONGEST_CLAIM or not subject.isprintable() or not subject.isascii():
             raise NotLetIn("subject")
@@ -89,6 +96,7 @@ class OpenID(Invitations):
                 person = self._bound(connection, issuer, subject) or self._awaited(connection, issuer, subject, claim)
             if person is None or person.disabled:
                 raise NotLetIn("unknown" if person is None else "disabled")
+            self._charge_right(connection, person.name)
             throttle.refund(connection, [(begun.charged, throttle.BY_OPENID)])
             return self._started(connection, person)
 
@@ -113,9 +121,11 @@ class OpenID(Invitations):
         return None if name is None else find(connection, name)
 
     def _awaited(self, connection: sa.Connection, issuer: str, subject: str, claim: str | None) -> Any:
-        """The account that waits for this claim; from now on it is bound to this person."""
+        """The account that waits for this claim, as it is written; from now on it is bound to this person."""
+        if claim is None or claim != claim.strip():
+            return None
         try:
-            awaits = openid.c.awaits == claim_of(claim or "")
+            awaits = openid.c.awaits == claim_of(claim)
         except AccountError:
             return None
         row = connection.execute(sa.select(openid).where(awaits)).one_or_none()

@@ -100,7 +100,8 @@ class People(Base):
     ) -> Person:
         """Change what a person may do, from their next request on. The last steward stays a steward.
 
-        A new `openid` replaces the old one, and ends the link to a person at the provider; an empty one only ends both.
+        A new `openid` replaces the old one: it ends the link to a person at the provider, their sessions, and a
+        one-time link that was not used yet. An empty one only ends these.
         """
         with self._store.writing() as connection:
             row = self._existing(connection, name)
@@ -119,6 +120,8 @@ class People(Base):
         if claim and taken is not None:
             raise AccountError(f"{claim!r} is how {taken!r} signs in", subject=Subject("argument", "openid"))
         connection.execute(sa.delete(openid_table).where(openid_table.c.name == row.name))
+        if row.linked or row.awaits:  # a link that was meant for somebody else
+            connection.execute(sa.delete(invitations).where(invitations.c.name == row.name))
         if row.linked:
             connection.execute(sa.delete(sessions).where(sessions.c.name == row.name))
         if claim:

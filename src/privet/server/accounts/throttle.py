@@ -37,7 +37,7 @@ BY_ADDRESS = Rule(30, 15)
 BY_BROWSER = Rule(10, 60)
 """Sign-ins to one account from a browser in which this person has signed in before."""
 SIGN_INS = Rule(100, 60)
-"""Sign-ins of one person with the right password: each makes a session."""
+"""Sign-ins of one person, with the right password or by OpenID Connect: each makes a session."""
 TOKENS = Rule(100, 600)
 """New tokens of one person."""
 BY_OPENID = Rule(30, 15)

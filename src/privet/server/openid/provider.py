@@ -11,7 +11,7 @@ import time
 from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from authlib.oidc.discovery import get_well_known_url
@@ -33,6 +33,7 @@ LEAST_BITS, MOST_BITS = 2048, 16_384
 """Of an RSA key: enough to be safe, and not so many that a signature takes long."""
 _MOST_KEYS = 100
 Key = RSAKey | ECKey
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +75,9 @@ class Provider:
         """Where it is asked what; from its discovery document, which is kept for a while."""
         async with self._turn:
             if self._endpoints is None or self._clock() >= self._found + FRESH:
-                found = await self._fetched(get_well_known_url(self.settings.issuer, external=True))
-                self._endpoints, self._found = endpoints_of(found, self.settings.issuer), self._clock()
+                url = get_well_known_url(self.settings.issuer, external=True)
+                self._endpoints = await self._fetched(url, lambda found: endpoints_of(found, self.settings.issuer))
+                self._found = self._clock()
             return self._endpoints
 
     async def key(self, kid: str | None) -> Key:
@@ -84,19 +86,19 @@ class Provider:
         async with self._turn:
             seconds = self._clock() - self._looked
             if seconds >= FRESH or (self._one(kid) is None and seconds >= PAUSE):
-                self._keys = keys_of(await self._fetched(endpoints.keys))
+                self._keys = await self._fetched(endpoints.keys, keys_of)
                 self._looked = self._clock()
             found = self._one(kid)
         if found is None:
             raise ProviderError("the ID token is signed with an unknown key")
         return found
 
-    async def _fetched(self, url: str) -> dict[str, Any]:
-        """A document; after a failure, those who wait for it fail too, and nobody asks again for a while."""
+    async def _fetched(self, url: str, read: Callable[[dict[str, Any]], _T]) -> _T:
+        """What a document says; after a failure, those who wait for it fail too, and nobody asks again for a while."""
         if self._clock() < self._failed + RETRY:
             raise ProviderError("the provider failed a moment ago")
         try:
-            return await self.fetcher.get(url)
+            return read(await self.fetcher.get(url))
         except ProviderError:
             self._failed = self._clock()
             raise

@@ -47,9 +47,7 @@ async def openid_begin(call: Call) -> Response:
         call.server.log.kept_out(call.route.name, error.reason)
         return sign_in_form(call, target=target, problem=_failed(provider), status=503)
     except Throttled as error:
-        response = sign_in_form(call, target=target, problem=sentence(error), status=429)
-        response.headers["Retry-After"] = str(error.retry_after)
-        return response
+        return _throttled(call, target, error)
     name, host = provider.settings.name, urlsplit(where).hostname
     response = show(call, "leaving.html", where=where, provider=name, host=host)
     response.set_cookie(
@@ -67,31 +65,32 @@ async def openid_begin(call: Call) -> Response:
 async def openid_callback(call: Call) -> Response:
     """Come back from the provider, and get a new session."""
     provider, settings = _provider(call), call.server.settings
-    response = await _arrived(call, provider)
+    query, secret = call.request.query_params, call.request.cookies.get(_cookie(settings), "")
+    flow = Flow(provider, settings.origin, secret)
+    once = len(query.multi_items()) == len(query)
+    if not once or not _SECRET.fullmatch(secret) or not flow.is_mine(query.get("state", "")):
+        return sign_in_form(call, problem=_OVER, status=403)  # perhaps of another site: what has begun goes on
+    response = await _arrived(call, flow)
     response.delete_cookie(_cookie(settings), path="/", secure=settings.secure, httponly=True, samesite="lax")
     return response
 
 
-async def _arrived(call: Call, provider: Provider) -> Response:
+async def _arrived(call: Call, flow: Flow) -> Response:
     server, settings = call.server, call.server.settings
-    query = call.request.query_params
-    secret = call.request.cookies.get(_cookie(settings), "")
-    flow = Flow(provider, settings.origin, secret)
-    once = len(query.multi_items()) == len(query)
-    if not once or not _SECRET.fullmatch(secret) or not flow.is_mine(query.get("state", "")):
-        return sign_in_form(call, problem=_OVER, status=403)
-    begun = await in_thread(server.accounts.complete_openid, secret)
+    begun = await in_thread(server.accounts.complete_openid, flow.secret)
     if begun is None:
         return sign_in_form(call, problem=_OVER, status=403)
     try:
-        named = await flow.arrive(query)
+        named = await flow.arrive(call.request.query_params)
         cookie, _ = await in_thread(server.accounts.enter, begun, named.issuer, named.subject, named.claim)
     except ProviderError as error:
         server.log.kept_out(call.route.name, error.reason)
-        return sign_in_form(call, target=begun.target, problem=_failed(provider), status=403)
+        return sign_in_form(call, target=begun.target, problem=_failed(flow.provider), status=403)
     except NotLetIn as error:
         server.log.kept_out(call.route.name, error.reason)
         return sign_in_form(call, target=begun.target, problem=sentence(error), status=403)
+    except Throttled as error:
+        return _throttled(call, begun.target, error)
     if call.identity is not None:  # somebody else was signed in here, or the same person
         await in_thread(server.accounts.sign_out, call.request.cookies.get(cookie_name(settings), ""))
     response = go(safe(begun.target))
@@ -104,6 +103,12 @@ def _provider(call: Call) -> Provider:
     if call.server.openid is None:
         raise Refusal(404, NOT_FOUND)
     return call.server.openid
+
+
+def _throttled(call: Call, target: str, error: Throttled) -> Response:
+    response = sign_in_form(call, target=target, problem=sentence(error), status=429)
+    response.headers["Retry-After"] = str(error.retry_after)
+    return response
 
 
 def _failed(provider: Provider) -> str:

@@ -7,12 +7,14 @@ from typing import Any
 
 from starlette.responses import Response
 
+from privet.dataset import Dataset
 from privet.errors import LedgerError, PolicyError, PrivetError
 from privet.exact import exact
 from privet.ledger import Ledger
 from privet.ledger.history.entries import Entry
 from privet.policy import agreement, load
 from privet.privacy.guarantees import ApproxDP, Budget, PureDP, ZeroConcentratedDP
+from privet.server.accounts import Person
 from privet.server.call import Call, in_thread
 from privet.server.pages import budgets
 from privet.server.pages.frames import fields, first, go, sentence, show, when
@@ -91,10 +93,11 @@ async def _budgets(call: Call, *, status: int = 200, **values: Any) -> Response:
 
 
 def _budget_rows(call: Call) -> list[dict[str, Any]]:
-    people = [each.name for each in call.server.accounts.people()]
+    everybody = call.server.accounts.people()
     rows = []
-    for name, dataset in call.server.datasets.items():
+    for name, dataset in _mine(call):
         ledger = dataset.ledger
+        people = [each.name for each in everybody if call.me.datasets is None or _may_ask(each, name)]
         balance, analysts = ledger.balance(name), ledger.analysts(name)
         spent = {each: str(balance.accountant.spent(found.spent, balance.budget)) for each, found in analysts.items()}
         units = {ZeroConcentratedDP: ["rho"], ApproxDP: ["epsilon", "delta"]}.get(type(balance.budget), ["epsilon"])
@@ -114,6 +117,15 @@ def _budget_rows(call: Call) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _mine(call: Call) -> list[tuple[str, Dataset]]:
+    """The datasets of this steward: after a change of one, the page must not show others'."""
+    return [(name, each) for name, each in call.server.datasets.items() if call.me.may_ask(name)]
+
+
+def _may_ask(person: Person, dataset: str) -> bool:
+    return person.datasets is None or dataset in person.datasets
 
 
 # --- the ledger -------------------------------------------------------------------------------------
@@ -212,7 +224,7 @@ async def reopen_page(call: Call) -> Response:
 
 
 async def _failures(call: Call, *, status: int = 200, **values: Any) -> Response:
-    rows = await in_thread(lambda: [_failed(name, each.ledger) for name, each in call.server.datasets.items()])
+    rows = await in_thread(lambda: [_failed(name, each.ledger) for name, each in _mine(call)])
     return show(call, "steward/failures.html", active="steward", status=status, datasets=rows, **values)
 
 
