@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privet.cli.options import PolicyFile
-from privet.server.trees import person_tree, token_tree
+from privet.server.account_json import person_tree, token_tree
 
 if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
     from privet.policy import Policy

@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 from privet.errors import LedgerError, PrivetError
 from privet.server import authorization, problems
 from privet.server.accounts import Identity
+from privet.server.anonymous import Anonymous, hurried
 from privet.server.api import HANDLERS, Handler
 from privet.server.authorization import NOT_FOUND
 from privet.server.call import Call, read_body
@@ -26,7 +27,6 @@ from privet.server.queue import Crowd, Full
 from privet.server.route import Route
 from privet.server.routes import API, ROUTES
 from privet.server.state import Server
-from privet.server.strangers import Strangers, hurried
 
 _LOST = (
     "The ledger can't be reached. If the question was paid for, the ledger says so. Ask again later, with the same "
@@ -52,21 +52,21 @@ def application(server: Server) -> Guard:
     paths: dict[str, dict[str, Route]] = {}
     for route in EVERY:
         paths.setdefault(route.path, {})[route.method] = route
-    crowd, strangers = Crowd(EACH), Strangers()
+    crowd, anonymous = Crowd(EACH), Anonymous()
     app = Starlette(
-        routes=[StarletteRoute(path, Endpoint(server, methods, crowd, strangers)) for path, methods in paths.items()],
+        routes=[StarletteRoute(path, Endpoint(server, methods, crowd, anonymous)) for path, methods in paths.items()],
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    app.router.default = Endpoint(server, {}, crowd, strangers)
+    app.router.default = Endpoint(server, {}, crowd, anonymous)
     return Guard(app, server.settings, server.log, lambda request, refusal: pages.refused_page(request, refusal, None))
 
 
 class Endpoint:
     """The routes of one path; without any, what is not found."""
 
-    def __init__(self, server: Server, methods: Mapping[str, Route], crowd: Crowd, strangers: Strangers) -> None:
-        self._server, self._methods, self._crowd, self._strangers = server, methods, crowd, strangers
+    def __init__(self, server: Server, methods: Mapping[str, Route], crowd: Crowd, anonymous: Anonymous) -> None:
+        self._server, self._methods, self._crowd, self._anonymous = server, methods, crowd, anonymous
         more = (*(("HEAD",) if "GET" in methods else ()), "OPTIONS")
         self._allowed = ", ".join(sorted([*methods, *more]))
 
@@ -92,7 +92,7 @@ class Endpoint:
             identity = await identify(request, self._server.accounts, self._server.settings)
             notes["who"] = None if identity is None else identity.person.name
             if identity is None:
-                with self._strangers.place(client_address(request, self._server.settings)):
+                with self._anonymous.place(client_address(request, self._server.settings)):
                     short = Request(request.scope, hurried(request.receive))
                     return await self._handled(short, route, None)
             with self._crowd.place(identity.person.name):

@@ -29,13 +29,13 @@ from privet.requests import Request, batches, queries
 from privet.server import reading
 from privet.server.accounts import Accounts, Identity
 from privet.server.call import in_thread
-from privet.server.holding import cost
 from privet.server.models import Batch, Question
 from privet.server.pace import Ladder, Watch
 from privet.server.plans import Plans
 from privet.server.problems import Refusal
 from privet.server.queue import Allowance, FairQueue, Full
 from privet.server.settings import Settings
+from privet.server.token_costs import cost
 from privet.session import Session, pay
 from privet.tables.schema import check_name
 

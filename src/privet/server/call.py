@@ -16,9 +16,9 @@ from starlette.responses import Response
 
 from privet.names.spelling import there_are
 from privet.server.accounts import Identity
+from privet.server.anonymous import SHORT
 from privet.server.problems import Refusal
 from privet.server.route import Route
-from privet.server.strangers import SHORT
 
 if TYPE_CHECKING:
     from privet.dataset import Dataset

@@ -14,7 +14,7 @@ import pytest
 from starlette.responses import Response
 from tests.server.api.serving import COUNT, Running, received, serving, status
 
-from privet.server import app, call, reading, strangers
+from privet.server import anonymous, app, call, reading
 
 
 @pytest.fixture(scope="module")
@@ -84,22 +84,22 @@ def test_long_bodies_are_read_in_turn(
         return parsed(*arguments, **options)
 
     monkeypatch.setattr(call, "parsed", noted)
-    long = {"sql": COUNT, "epsilon": 1, "within": {f"c{i}": [] for i in range(strangers.SHORT // 10)}}
+    long = {"sql": COUNT, "epsilon": 1, "within": {f"c{i}": [] for i in range(anonymous.SHORT // 10)}}
     refused = ann.post("/datasets/people/explain", json=long)
     assert refused.status_code == 422
     assert "values in it are wrong" in refused.json()["detail"]
     assert "errors" not in refused.json()
     assert ["worker" in name for name in where] == [True], where
-    assert nobody.post("/device/code", json={"label": "x" * strangers.SHORT}).status_code == 413
-    page = nobody.post(f"http://127.0.0.1:{running.port}/sign-in", data={"name": "x" * strangers.SHORT})
+    assert nobody.post("/device/code", json={"label": "x" * anonymous.SHORT}).status_code == 413
+    page = nobody.post(f"http://127.0.0.1:{running.port}/sign-in", data={"name": "x" * anonymous.SHORT})
     assert page.status_code == 413
     assert len(where) == 1
 
 
 def test_slow_strangers_keep_nobody_out(running: Running, ann: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each sends a body for as long as it may: a thousand of them filled the server for half a minute."""
-    monkeypatch.setattr(strangers, "SECONDS", 1.0)
-    host, few = f"Host: 127.0.0.1:{running.port}", strangers.OF_AN_ADDRESS
+    monkeypatch.setattr(anonymous, "SECONDS", 1.0)
+    host, few = f"Host: 127.0.0.1:{running.port}", anonymous.OF_AN_ADDRESS
     head = f"POST /api/v1/device/code HTTP/1.1\r\n{host}\r\nContent-Type: application/json\r\nContent-Length: 15000\r\n"
     with contextlib.ExitStack() as stack:
         slow = [stack.enter_context(socket.create_connection(("127.0.0.1", running.port))) for _ in range(2 * few)]

@@ -6,12 +6,12 @@ from starlette.responses import Response
 
 from privet.errors import UserError
 from privet.server import acts
+from privet.server.account_json import person_tree, token_tree
 from privet.server.accounts import Person, Role
 from privet.server.authorization import NOT_FOUND
 from privet.server.call import Call, in_thread, reply
 from privet.server.models import ChangePerson
 from privet.server.problems import Refusal
-from privet.server.trees import person_tree, token_tree
 
 
 def welcome(call: Call, secret: str | None) -> str | None:

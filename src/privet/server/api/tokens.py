@@ -6,11 +6,11 @@ from starlette.responses import Response
 
 from privet.exact import positive
 from privet.server import acts
+from privet.server.account_json import token_tree
 from privet.server.accounts import Role
 from privet.server.authorization import ADMITS, NOT_FOUND, Rule
 from privet.server.call import Call, in_thread, reply
 from privet.server.problems import Refusal
-from privet.server.trees import token_tree
 
 
 def _administers(call: Call) -> bool:

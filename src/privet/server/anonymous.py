@@ -16,16 +16,16 @@ from privet.server.problems import Refusal
 from privet.server.queue import Crowd, Full
 
 SHARE = 100
-"""The most requests of strangers at a time, in a process."""
+"""The most of them at a time, in a process."""
 OF_AN_ADDRESS = 16
 """The most of them from one address."""
 SECONDS = 5.0
-"""Seconds in which a stranger must have sent the body of a request."""
+"""Seconds in which the body of one must have arrived."""
 SHORT = 16_000
 """Bytes of a body that is read at once. A sign-in has less."""
 
 
-class Strangers:
+class Anonymous:
     """The places for requests without an account."""
 
     def __init__(self) -> None:
