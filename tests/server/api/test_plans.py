@@ -8,7 +8,7 @@ from tests.server.api.serving import BY_REGION, COUNT, Running
 
 import privet as pv
 from privet.errors import UserError
-from privet.planner import ReleasePlan
+from privet.planner import ReleasePlan, conditions
 from privet.server.accounts import Role
 from privet.server.plans import Plans
 
@@ -67,6 +67,54 @@ def test_each_analyst_has_their_own(running: Running, ann: httpx.Client, bob: ht
             assert made.count(sql) == times
         assert ann.post(EXPLAIN, json={"sql": sql, "epsilon": 0.25}).json()["cost"] == {"epsilon": "0.25"}
         assert made.count(sql) == 3
+
+
+def test_a_question_is_read_checked_and_noted_once(running: Running, ann: httpx.Client) -> None:
+    """Explaining it makes plans at five prices, and its answer shows the notes on its conditions twice."""
+    dataset = running.server.datasets["people"]
+    done: list[str] = []
+
+    def counted(owner: object, name: str) -> None:
+        original = getattr(owner, name)
+
+        def work(*arguments: object, **options: object) -> object:
+            done.append(name)
+            return original(*arguments, **options)
+
+        patch.setattr(owner, name, work)
+
+    body = {"sql": "SELECT region, COUNT(*) AS n FROM people WHERE age >= 0 GROUP BY region", "epsilon": 0.25}
+    with pytest.MonkeyPatch.context() as patch:
+        counted(dataset, "asked")
+        counted(conditions, "check")
+        counted(conditions, "notes")
+        explained = ann.post(EXPLAIN, json=body).json()
+        paid = ann.post("/datasets/people/query", json=body | {"fresh": True}).json()
+    assert sorted(done) == ["asked", "check", "notes"]
+    note = "age >= 0 is true for every row"
+    assert note in explained["text"]
+    assert any(told.startswith(note) for told in paid["notes"])
+
+
+@pytest.mark.parametrize(
+    ("more", "prices"),
+    [
+        ({}, 5),
+        ({"within": {"n": 20}, "epsilon": None}, 5),
+        ({"max_rows": 1, "confidence": 0.5}, 5),
+        ({"sql": COUNT.replace("SELECT", "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5)", 1)}, 1),
+        ({"sql": COUNT.replace("SELECT", "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 1)", 1)}, 5),
+    ],
+)
+def test_the_curve_is_what_other_prices_give(ann: httpx.Client, more: dict[str, object], prices: int) -> None:
+    body = {"sql": COUNT, "epsilon": 0.5} | more
+    curve = ann.post(EXPLAIN, json=body).json()["curve"]
+    assert len(curve) == prices
+    del body["epsilon"]
+    body.pop("within", None)
+    for point in curve:
+        at = ann.post(EXPLAIN, json=body | {"epsilon": point["epsilon"]}).json()
+        assert point in at["curve"]
 
 
 def test_they_are_few_and_small(people: pv.Session) -> None:
