@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pty
@@ -20,6 +21,7 @@ import pytest
 from tests.server.api.serving import COUNT, POLICY, free_port, write_data
 
 from privet.ledger import open_ledger
+from privet.server import serving
 from privet.server.accounts import Accounts, Role
 
 
@@ -127,3 +129,18 @@ def test_two_processes_serve_one_ledger(program: Program, tmp_path: Path) -> Non
     assert "welcome/" not in printed
     assert text not in printed
     assert COUNT not in printed
+
+
+def test_a_full_collection_skips_what_is_there_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise every few hundred questions nobody would be answered for 0.1 s."""
+    application = object()
+    monkeypatch.setattr(serving, "opened", lambda policy, listen: None)
+    monkeypatch.setattr(serving, "application", lambda server: application)
+    skipped = gc.get_freeze_count()
+    gc.unfreeze()
+    try:
+        assert serving.made(Path("privet.toml"), None) is application
+        assert gc.get_freeze_count() > 10_000
+    finally:
+        if not skipped:
+            gc.unfreeze()
