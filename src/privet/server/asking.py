@@ -12,7 +12,9 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from threading import Event
 from typing import Any, TypeVar
 
@@ -244,7 +246,8 @@ class Asking:
         try:
             async with self._answering.slot(identity.person.name):
                 job.started = True
-                work = loop.run_in_executor(self._threads, self._pay, session, identity, prepared, request_id)
+                pay = partial(self._pay, session, identity, prepared, request_id)
+                work = loop.run_in_executor(self._threads, copy_context().run, pay)
                 released = await asyncio.shield(work)
         except Full as full:
             raise _full(full) from None

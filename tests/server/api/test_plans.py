@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx
 import pytest
 from tests.server.api.serving import BY_REGION, COUNT, Running
@@ -11,6 +13,7 @@ from privet.errors import UserError
 from privet.planner import ReleasePlan, conditions
 from privet.server.accounts import Role
 from privet.server.plans import Plans
+from privet.tables.analysis import narrowing
 
 EXPLAIN = "/datasets/people/explain"
 
@@ -94,6 +97,26 @@ def test_a_question_is_read_checked_and_noted_once(running: Running, ann: httpx.
     note = "age >= 0 is true for every row"
     assert note in explained["text"]
     assert any(told.startswith(note) for told in paid["notes"])
+
+
+def test_what_remains_of_a_key_is_worked_out_for_each_analyst(
+    running: Running, ann: httpx.Client, bob: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With thousands of values it takes a third of a second: the time would tell that somebody asked about them."""
+    made: list[str] = []
+    narrowed = narrowing._narrowed
+
+    def counted(key: Any, *rest: Any) -> Any:
+        made.append(key.name)
+        return narrowed(key, *rest)
+
+    monkeypatch.setattr(narrowing, "_narrowed", counted)
+    sql = "SELECT region, COUNT(*) AS n FROM people WHERE region <> 'north' GROUP BY region"
+    for client, epsilon, times in ((ann, 0.25, 1), (ann, 0.375, 1), (bob, 0.25, 2), (bob, 0.375, 2), (ann, 0.5, 2)):
+        assert client.post(EXPLAIN, json={"sql": sql, "epsilon": epsilon}).status_code == 200
+        assert len(made) == times
+    assert ann.post("/datasets/people/query", json={"sql": sql, "epsilon": 0.125}).status_code == 200
+    assert len(made) == 2
 
 
 @pytest.mark.parametrize(
