@@ -30,7 +30,7 @@ class _Remembered(Generic[_P, _T]):
         update_wrapper(self, work)
 
     def __call__(self, *arguments: _P.args, **options: _P.kwargs) -> _T:
-        return self._done(_ASKER.get(), *arguments, **options)
+        return self._done(_ASKER.get(), *arguments, **options)  # type: ignore[arg-type]
 
 
 def remembered(most: int) -> Callable[[Callable[_P, _T]], _Remembered[_P, _T]]:
