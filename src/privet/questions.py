@@ -99,6 +99,10 @@ class Questions:
             latest.keep(query, given, Known(planned, options, self._means(options)))
         return planned
 
+    def replanned(self, made: ReleasePlan, **options: Any) -> ReleasePlan:
+        """The plan for the question of another plan of this dataset, at another price."""
+        return self._plan(made.query, text=made.text, checked=True, **self._completed(made.query, options))
+
     def _means(self, options: Mapping[str, Any]) -> tuple[object, ...]:
         """What a plan follows from, besides its question and options."""
         return self._accounting(options), self.budget, self.min_epsilon, self.delta_share

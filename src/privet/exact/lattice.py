@@ -60,6 +60,26 @@ def to_steps(value: Exact, step: Exact) -> int:
     return (2 * top + bottom) // (2 * bottom)
 
 
+def steps_up(value: Exact, step: Exact) -> int:
+    """The least number of steps that is not below the value, in integers alone.
+
+    Example:
+        >>> steps_up(Fraction("2.5"), Fraction(1, 2)), steps_up(Fraction("-2.6"), Fraction(1, 2))
+        (5, -5)
+    """
+    return -(-value.numerator * step.denominator // (value.denominator * step.numerator))
+
+
+def steps_down(value: Exact, step: Exact) -> int:
+    """The greatest number of steps that is not above the value, in integers alone.
+
+    Example:
+        >>> steps_down(Fraction("2.5"), Fraction(1, 2)), steps_down(Fraction("-2.6"), Fraction(1, 2))
+        (5, -6)
+    """
+    return value.numerator * step.denominator // (value.denominator * step.numerator)
+
+
 def from_steps(steps: int, step: Exact) -> float:
     """Steps as the nearest float, infinite if out of range."""
     try:

@@ -107,6 +107,8 @@ def alternative(plan: ReleasePlan, accounting: Accounting) -> str:
     """
     from privet.planner.planning import plan as make
 
+    if isinstance(accounting.budget, PureDP):  # it pays for nothing in rho
+        return ""
     limit = accounting.used(plan)
     if not isinstance(plan.price, PureDP) or not plan.noised or limit is None or limit >= 1:
         return ""
@@ -123,7 +125,7 @@ def alternative(plan: ReleasePlan, accounting: Accounting) -> str:
     unit = plan.price.epsilon**2 / 100
 
     def at(step: int) -> ReleasePlan:
-        return make(plan.query, rho=step * unit, **options)
+        return make(plan.query, rho=step * unit, checked=True, **options)
 
     try:
         at(1), at(401)

@@ -9,7 +9,7 @@ from decimal import ROUND_FLOOR
 from privet import markup
 from privet.errors import Face, argument, write
 from privet.exact import Exact, show, show_up, sqrt_up
-from privet.planner import computed, conditions, finding, level_notes, possible, rounding
+from privet.planner import computed, finding, level_notes, possible, rounding
 from privet.planner.bounds import Found
 from privet.planner.limits import few
 from privet.planner.plan import NoisyMeasurement, Part, ReleasePlan, bounding
@@ -88,7 +88,7 @@ def explain(plan: ReleasePlan, face: Face = "python") -> Explanation:
     sections = [
         ("Query", [str(plan.query)]),
         ("Rows", list(_rows(plan.query.input))),
-        ("Conditions", conditions.notes(plan.query)),
+        ("Conditions", plan.conditions),
         ("Rounded", rounding.rounded(plan.query)),
         ("Groups", list(_groups(plan))),
         ("Shown", list(_shown(plan))),

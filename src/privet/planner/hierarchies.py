@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import pairwise
 from math import isqrt
 from typing import Any
@@ -18,6 +18,7 @@ from privet.accuracy.sums import Terms
 from privet.exact import Exact
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.tiers import Tier, balanced
+from privet.system.apart import remembered
 from privet.tables.groups import Group, Sets, Values
 
 Keys = tuple[int, ...]
@@ -292,7 +293,7 @@ def residual_shares(of: Hierarchy, measured: tuple[Branches, ...], moves: Sequen
     return [Exact(root, sum(roots)) for root in roots]
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def residuals(of: Hierarchy, measured: tuple[Branches, ...]) -> Residuals:
     """The estimate for these tiers; prepared once."""
     return Residuals(of, measured)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from flint import arb
 
@@ -16,6 +15,7 @@ from privet.planner.confidences import USUAL
 from privet.planner.linear import Noisy
 from privet.planner.noise import Noise
 from privet.planner.outputs import Cells, Straight
+from privet.system.apart import remembered
 
 _BITS = 128
 
@@ -52,7 +52,7 @@ class Kept(Straight):
         return Exact(_half(self.law, 1 - (1 - confidence) / 2))
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def _half(law: TruncatedLaplace, confidence: Exact) -> int:
     """An h with P(|X| > h) <= 1 - confidence."""
     beyond = (1 - confidence) / 2

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import inf
 
 from privet.accuracy.sums import Terms
 from privet.exact import Exact
 from privet.planner.hierarchies import Branches, Hierarchy, Keys, Vectors
+from privet.system.apart import remembered
 
 _BITS = 20
 _PRECISION = 2**_BITS
@@ -80,7 +81,7 @@ class Shapes:
         return tuple(found)
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def shapes_of(hierarchy: Hierarchy) -> Shapes:
     """The shapes of a hierarchy; found once."""
     return Shapes(hierarchy)
@@ -275,7 +276,7 @@ def _add(terms: dict[tuple[Exact, int], int], more: dict[tuple[Exact, int], int]
         terms[key] = terms.get(key, 0) + count * times
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def least_squares(of: Hierarchy, measured: tuple[Branches, ...], variances: tuple[Exact, ...]) -> LeastSquares:
     """The estimate for these tiers; prepared once."""
     return LeastSquares(of, measured, variances)
@@ -284,7 +285,7 @@ def least_squares(of: Hierarchy, measured: tuple[Branches, ...], variances: tupl
 # --- shares of epsilon --------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def tier_shares(of: Hierarchy, moves: tuple[int, ...]) -> list[Exact]:
     """The share of epsilon for each tier; 0 for one that is better made of finer ones.
 

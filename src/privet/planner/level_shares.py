@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -11,13 +10,14 @@ import numpy as np
 from privet.accuracy.sums import Floats
 from privet.exact import Exact
 from privet.planner.levels import Levels
+from privet.system.apart import remembered
 
 _MANY = 16  # margins, from which equal shares of all are not improved: the search would take seconds
 _STEPS = 64
 """Shares are multiples of 1 / (this times the number of margins)."""
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def margin_shares(levels: Levels, moves: tuple[int, ...]) -> list[Exact]:
     """The share of epsilon for each margin; 0 for one that is better made of finer ones.
 

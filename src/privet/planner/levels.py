@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import combinations
 from math import isqrt, prod
 
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from privet.accuracy.sums import Terms
 from privet.exact import Exact
 from privet.privacy.margins import Margin
+from privet.system.apart import remembered
 from privet.tables.groups import Sets
 
 Table = NDArray[np.object_]
@@ -218,7 +219,7 @@ class Estimate:
         return Exact(self.weights[part][place], _PRECISION) * centred / spread
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def estimate(levels: Levels, measured: tuple[Level, ...], variances: tuple[Exact, ...]) -> Estimate:
     """The estimate for these levels; computed once."""
     return Estimate(levels, measured, variances)

@@ -330,6 +330,13 @@ class ReleasePlan:
 
         return self.once("limits", limits)
 
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """Notes on the conditions of the query."""
+        from privet.planner.conditions import notes
+
+        return self.once("conditions", lambda plan: tuple(notes(plan.query)))
+
     def to_json(self) -> dict[str, Any]:
         """The plan for programs: the question, its consequences, and the limits of the answer in words."""
         from privet.planner.facts import asked, derived

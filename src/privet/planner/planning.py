@@ -39,6 +39,7 @@ def plan(
     accounting: Accounting | None = None,
     stated_at: Number | None = None,
     text: str = "",
+    checked: bool = False,
 ) -> ReleasePlan:
     """The plan for a query at a price for the whole of it, or within errors for its columns.
 
@@ -49,12 +50,14 @@ def plan(
 
     `min_epsilon` is the least price of a question: less is refused, and errors that would cost less are kept with less
     noise, for that price. `stated_at` is the epsilon at which a question in rho states its delta; by default, that
-    follows from the accounting. `text` is the SELECT that the query was read from.
+    follows from the accounting. `text` is the SELECT that the query was read from. A query that has a plan already is
+    `checked`: what can be wrong with it does not depend on the price.
     """
     if not isinstance(query, Query):
         raise QueryError(f"{type(query).__name__} is not a query", remedy=write("people.agg(n=pv.count())"))
-    conditions.check(query)
-    cubes.check(query)
+    if not checked:
+        conditions.check(query)
+        cubes.check(query)
     level = probability(confidence, name="confidence", example=argument("confidence", 0.95))
     if not 0 < level < 1:
         raise QueryError("confidence must be above 0 and below 1", remedy=argument("confidence", 0.95))
@@ -229,7 +232,7 @@ def _found_within(query: Query, within: Mapping[str, Number], least: Exact, opti
         )
 
     def at(step: int) -> ReleasePlan:
-        return plan(query, epsilon=_step(step), **options)
+        return plan(query, epsilon=_step(step), checked=True, **options)
 
     start = first(lambda step: _step(step) >= least, _LOWEST)
     draft = at(start)

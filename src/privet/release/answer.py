@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from privet.errors import InternalError, QueryError, UserError, install
 from privet.exact import nearest
 from privet.ledger import Remaining
-from privet.planner import ReleasePlan, bounds, computed, conditions, finding
+from privet.planner import ReleasePlan, bounds, computed, finding
 from privet.planner.outputs import Cell, Cells, Fixed, Straight
 from privet.planner.rank_outputs import RankedCode
 from privet.privacy.guarantees import Guarantee
@@ -220,7 +220,7 @@ class Release:
         empty = [finding.nothing(self.plan)] if self.plan.discovery is not None and not self.plan.groups else []
         below = (
             empty
-            + conditions.notes(query)
+            + list(self.plan.conditions)
             + notes.notes(
                 columns=columns,
                 confidence=self.plan.confidence,

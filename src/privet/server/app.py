@@ -27,6 +27,7 @@ from privet.server.queue import Crowd, Full
 from privet.server.route import Route
 from privet.server.routes import API, ROUTES
 from privet.server.state import Server
+from privet.system.apart import asked_by
 
 _LOST = (
     "The ledger can't be reached. If the question was paid for, the ledger says so. Ask again later, with the same "
@@ -95,6 +96,7 @@ class Endpoint:
                 with self._anonymous.place(client_address(request, self._server.settings)):
                     short = Request(request.scope, hurried(request.receive))
                     return await self._handled(short, route, None)
+            asked_by(identity.person.name)
             with self._crowd.place(identity.person.name):
                 return await self._handled(request, route, identity)
         except Full:

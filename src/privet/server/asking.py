@@ -12,7 +12,9 @@ import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from threading import Event
 from typing import Any, TypeVar
 
@@ -30,7 +32,7 @@ from privet.server import reading
 from privet.server.accounts import Accounts, Identity
 from privet.server.call import in_thread
 from privet.server.models import Batch, Question
-from privet.server.pace import Ladder, Watch
+from privet.server.pace import Deadlines, Ladder, Watch
 from privet.server.plans import Plans
 from privet.server.problems import Refusal
 from privet.server.queue import Allowance, FairQueue, Full
@@ -92,7 +94,7 @@ class Job:
         self.asked = asked
         self.started = False
         """Whether it has left the queue: from then on it may be paid for at any moment."""
-        self.paid = asyncio.Event()
+        self.paid: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.task: asyncio.Task[Answered] | None = None
         self.listeners = 0
 
@@ -109,12 +111,12 @@ class Asking:
         self._threads = ThreadPoolExecutor(settings.running, thread_name_prefix="privet-question")
         self._jobs: dict[tuple[str, str, str], Job] = {}
         self._stopping = Event()
-        self._ladder = Ladder(settings.pace)
+        self._ladder, self._deadlines = Ladder(settings.pace), Deadlines()
         self._entries = Allowance(_ENTRIES, _ENTRIES / 86400)
 
     def session(self, dataset: Dataset, identity: Identity, paid: Callable[[], object] = lambda: None) -> Session:
         """The view of whoever asks; `paid` is called, in a thread, when a question is debited."""
-        watch = Watch(self._ladder, self.settings.deadline, self._stopping, paid)
+        watch = Watch(self._ladder, self._deadlines, self.settings.deadline, self._stopping, paid)
         return Session.of(dataset, analyst=identity.person.name, watch=watch)
 
     # --- without paying ---------------------------------------------------------------------------
@@ -234,11 +236,12 @@ class Asking:
         self, job: Job, dataset: Dataset, identity: Identity, prepared: Prepared, request_id: str
     ) -> Answered:
         loop = asyncio.get_running_loop()
-        session = self.session(dataset, identity, lambda: loop.call_soon_threadsafe(job.paid.set))
+        session = self.session(dataset, identity, lambda: loop.call_soon_threadsafe(job.paid.set_result, None))
         try:
             async with self._answering.slot(identity.person.name):
                 job.started = True
-                work = loop.run_in_executor(self._threads, self._pay, session, identity, prepared, request_id)
+                pay = partial(self._pay, session, identity, prepared, request_id)
+                work = loop.run_in_executor(self._threads, copy_context().run, pay)
                 released = await asyncio.shield(work)
         except Full as full:
             raise _full(full) from None
@@ -272,13 +275,12 @@ class Asking:
         """The result of a job; or that it is running, after so many seconds."""
         task = job.task
         assert task is not None
-        paid = asyncio.ensure_future(job.paid.wait())
         job.listeners += 1
         try:
-            await _any(start + self.settings.wait, task, paid, gone)
+            await _any(start + self.settings.wait, task, job.paid, gone)
             if not task.done() and not job.started:
                 raise Refusal(503, _WAITING, headers={"Retry-After": "1"})
-            await _any(math.inf, task, paid)
+            await _any(math.inf, task, job.paid)
             await _any(start + longest, task)
             if task.done():
                 return task.result()
@@ -288,7 +290,6 @@ class Asking:
                 raise Refusal(503, _STOPPING, headers={"Retry-After": "5"}) from None
             raise
         finally:
-            paid.cancel()
             job.listeners -= 1
             if not job.listeners and not job.started:
                 asyncio.get_running_loop().call_later(_KEPT, _forget, job)
@@ -361,5 +362,7 @@ def _forget(job: Job) -> None:
 
 async def _any(until: float, *futures: asyncio.Future[Any] | None) -> None:
     """Wait until one of these is done, or it is too late."""
+    if any(each is not None and each.done() for each in futures):
+        return
     left = None if until == math.inf else max(0.0, until - time.monotonic())
     await asyncio.wait([each for each in futures if each is not None], timeout=left, return_when="FIRST_COMPLETED")

@@ -7,13 +7,16 @@ numbers of later entries.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from privet.system.stopping import Stoppable
+
+_PAUSE = 0.01  # seconds, at least, between two looks at deadlines
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +55,55 @@ class Ladder:
         return count
 
 
+class Deadlines:
+    """Stops each question at its deadline. One thread waits for all: to start one for each takes long."""
+
+    def __init__(self) -> None:
+        self._ends: dict[Stoppable, float] = {}
+        self._changed = threading.Condition()
+        self._until = -math.inf  # when the thread looks again; there is none yet
+
+    def add(self, question: Stoppable, seconds: float) -> None:
+        """Stop a question after so many seconds."""
+        end = time.monotonic() + seconds
+        with self._changed:
+            if self._until == -math.inf:
+                threading.Thread(target=self._watch, daemon=True).start()
+                self._until = end
+            elif end < self._until:
+                self._changed.notify()
+            self._ends[question] = end
+
+    def drop(self, question: Stoppable) -> None:
+        """Let a question be, unless it is stopped already. The thread sleeps on: mostly, others come."""
+        with self._changed:
+            self._ends.pop(question, None)
+
+    def _watch(self) -> None:
+        while True:
+            with self._changed:
+                now = time.monotonic()
+                with suppress(RuntimeError):  # no thread is available: tried again
+                    for question in [each for each, end in self._ends.items() if end <= now]:
+                        threading.Thread(target=question.stop, daemon=True).start()  # it returns when it has ended
+                        del self._ends[question]
+                self._until = min(self._ends.values(), default=math.inf)
+                self._changed.wait(None if self._until == math.inf else max(self._until - now, _PAUSE))
+
+
 class Watch:
     """Watches one question that is paid for: ends it at the deadline, and holds its answer until the next step."""
 
     def __init__(
-        self, ladder: Ladder, deadline: float, stopping: threading.Event, paid: Callable[[], object] = lambda: None
+        self,
+        ladder: Ladder,
+        deadlines: Deadlines,
+        deadline: float,
+        stopping: threading.Event,
+        paid: Callable[[], object] = lambda: None,
     ) -> None:
-        self._ladder, self._deadline, self._stopping, self._paid = ladder, deadline, stopping, paid
+        self._ladder, self._deadlines, self._deadline = ladder, deadlines, deadline
+        self._stopping, self._paid = stopping, paid
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
@@ -66,9 +111,7 @@ class Watch:
         start = time.monotonic()
         self._paid()
         question = Stoppable()
-        timer = threading.Timer(self._deadline, question.stop)
-        timer.daemon = True
-        timer.start()
+        self._deadlines.add(question, self._deadline)
         try:
             with question.run():
                 yield
@@ -78,7 +121,7 @@ class Watch:
         else:
             self._hold(start)
         finally:
-            timer.cancel()
+            self._deadlines.drop(question)
 
     def _hold(self, start: float) -> None:
         """Wait for the next step; not when the server stops."""

@@ -160,31 +160,28 @@ def curve(session: Preview, asked: Question, planned: ReleasePlan) -> list[dict[
     epsilon = getattr(planned.guarantee(), "epsilon", None)
     if epsilon is None or asked.rho is not None or planned.groups * len(planned.columns) > _DRAWN:
         return []
-    question, priced = _at_prices(session, asked)
+    priced = _at_prices(session, asked)
     points = []
     for factor in _CURVE:
         price = exact(epsilon) * factor
         text = literal(price).strip('"')
         with suppress(UserError):  # below the least price, for example
-            at = planned if factor == 1 else session.dataset.plan(question, **priced(text))
+            at = planned if factor == 1 else session.dataset.replanned(planned, **priced(text))
             points.append({"epsilon": text, "expected_error": {name: _error(at, name) for name, _ in at.columns}})
     return points
 
 
-def _at_prices(session: Preview, asked: Question) -> tuple[Query, Callable[[str], dict[str, Any]]]:
-    """A question, and its options at an epsilon."""
-    stated, caps, options = statement(session, asked), _caps(asked), _options(asked) | {"within": None}
-    found = session.dataset.asked(stated) if isinstance(stated, str) else None
-    query = stated if found is None else found.query
-    assert isinstance(query, Query)
-    capped, _ = session.dataset.capped(query, caps, {})
-    assert isinstance(capped, Query)
+def _at_prices(session: Preview, asked: Question) -> Callable[[str], dict[str, Any]]:
+    """The options of a question at an epsilon; refused if its statement names another price."""
+    options = _options(asked) | {"within": None}
+    named = asked.sql is not None and "options" in asked.sql.casefold()  # only then it can name one
+    found = session.dataset.asked(asked.sql) if asked.sql is not None and named else None
 
     def priced(epsilon: str) -> dict[str, Any]:
         at = options | {"epsilon": epsilon}
         return at if found is None else found.priced(at)
 
-    return capped, priced
+    return priced
 
 
 def _error(planned: ReleasePlan, name: str) -> float | None:

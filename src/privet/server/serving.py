@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 from collections.abc import Callable
 from functools import partial
@@ -26,7 +27,10 @@ _HEALTH = 60  # seconds after which a process that does not respond is replaced
 
 def made(policy: Path, listen: str | None) -> Guard:
     """The application of one process."""
-    return application(opened(policy, listen))
+    app = application(opened(policy, listen))
+    gc.collect()
+    gc.freeze()  # a full collection skips what is there now; otherwise it stops everything for 0.1 s, again and again
+    return app
 
 
 def configured(app: Guard | Callable[[], Guard], settings: Settings, **more: Any) -> uvicorn.Config:

@@ -5,7 +5,6 @@ Everything here is public. A private value is always inside the range of its typ
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -13,7 +12,7 @@ from typing import ClassVar, Literal
 
 from privet.errors import QueryError, Remedy, TooManyGroups, UserError, write
 from privet.exact import Exact, literal, show
-from privet.exact.lattice import Bounds, power_of_two_below, to_steps
+from privet.exact.lattice import Bounds, power_of_two_below, steps_down, steps_up, to_steps
 from privet.tables import units
 from privet.tables.units import Range
 
@@ -96,12 +95,12 @@ class NumberType:
     @property
     def least(self) -> int:
         """The least n."""
-        return to_steps(self.lower, self.unit) if self.rounded else math.ceil(self.lower / self.unit)
+        return to_steps(self.lower, self.unit) if self.rounded else steps_up(self.lower, self.unit)
 
     @property
     def most(self) -> int:
         """The greatest n."""
-        return to_steps(self.upper, self.unit) if self.rounded else math.floor(self.upper / self.unit)
+        return to_steps(self.upper, self.unit) if self.rounded else steps_down(self.upper, self.unit)
 
     @property
     def range(self) -> Range:
@@ -126,7 +125,7 @@ class NumberType:
         """
         if self.rounded:
             return to_steps(constant, self.unit)
-        return (math.ceil if operator in ("<", ">=") else math.floor)(constant / self.unit)
+        return (steps_up if operator in ("<", ">=") else steps_down)(constant, self.unit)
 
     def equal_to(self, constant: Exact) -> int | None:
         """The n for which u n is this constant; None if there is none."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx
 import pytest
 from tests.server.api.serving import BY_REGION, COUNT, Running
 
 import privet as pv
 from privet.errors import UserError
-from privet.planner import ReleasePlan
+from privet.planner import ReleasePlan, conditions
 from privet.server.accounts import Role
 from privet.server.plans import Plans
+from privet.tables.analysis import narrowing
 
 EXPLAIN = "/datasets/people/explain"
 
@@ -67,6 +70,74 @@ def test_each_analyst_has_their_own(running: Running, ann: httpx.Client, bob: ht
             assert made.count(sql) == times
         assert ann.post(EXPLAIN, json={"sql": sql, "epsilon": 0.25}).json()["cost"] == {"epsilon": "0.25"}
         assert made.count(sql) == 3
+
+
+def test_a_question_is_read_checked_and_noted_once(running: Running, ann: httpx.Client) -> None:
+    """Explaining it makes plans at five prices, and its answer shows the notes on its conditions twice."""
+    dataset = running.server.datasets["people"]
+    done: list[str] = []
+
+    def counted(owner: object, name: str) -> None:
+        original = getattr(owner, name)
+
+        def work(*arguments: object, **options: object) -> object:
+            done.append(name)
+            return original(*arguments, **options)
+
+        patch.setattr(owner, name, work)
+
+    body = {"sql": "SELECT region, COUNT(*) AS n FROM people WHERE age >= 0 GROUP BY region", "epsilon": 0.25}
+    with pytest.MonkeyPatch.context() as patch:
+        counted(dataset, "asked")
+        counted(conditions, "check")
+        counted(conditions, "notes")
+        explained = ann.post(EXPLAIN, json=body).json()
+        paid = ann.post("/datasets/people/query", json=body | {"fresh": True}).json()
+    assert sorted(done) == ["asked", "check", "notes"]
+    note = "age >= 0 is true for every row"
+    assert note in explained["text"]
+    assert any(told.startswith(note) for told in paid["notes"])
+
+
+def test_what_remains_of_a_key_is_worked_out_for_each_analyst(
+    running: Running, ann: httpx.Client, bob: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With thousands of values it takes a third of a second: the time would tell that somebody asked about them."""
+    made: list[str] = []
+    narrowed = narrowing._narrowed
+
+    def counted(key: Any, *rest: Any) -> Any:
+        made.append(key.name)
+        return narrowed(key, *rest)
+
+    monkeypatch.setattr(narrowing, "_narrowed", counted)
+    sql = "SELECT region, COUNT(*) AS n FROM people WHERE region <> 'north' GROUP BY region"
+    for client, epsilon, times in ((ann, 0.25, 1), (ann, 0.375, 1), (bob, 0.25, 2), (bob, 0.375, 2), (ann, 0.5, 2)):
+        assert client.post(EXPLAIN, json={"sql": sql, "epsilon": epsilon}).status_code == 200
+        assert len(made) == times
+    assert ann.post("/datasets/people/query", json={"sql": sql, "epsilon": 0.125}).status_code == 200
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "prices"),
+    [
+        ({}, 5),
+        ({"within": {"n": 20}, "epsilon": None}, 5),
+        ({"max_rows": 1, "confidence": 0.5}, 5),
+        ({"sql": COUNT.replace("SELECT", "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5)", 1)}, 1),
+        ({"sql": COUNT.replace("SELECT", "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 1)", 1)}, 5),
+    ],
+)
+def test_the_curve_is_what_other_prices_give(ann: httpx.Client, more: dict[str, object], prices: int) -> None:
+    body = {"sql": COUNT, "epsilon": 0.5} | more
+    curve = ann.post(EXPLAIN, json=body).json()["curve"]
+    assert len(curve) == prices
+    del body["epsilon"]
+    body.pop("within", None)
+    for point in curve:
+        at = ann.post(EXPLAIN, json=body | {"epsilon": point["epsilon"]}).json()
+        assert point in at["curve"]
 
 
 def test_they_are_few_and_small(people: pv.Session) -> None:

@@ -19,7 +19,7 @@ from privet.engines.base import FAILED
 from privet.engines.duckdb.engine import DuckDB
 from privet.errors import NoAnswer
 from privet.server.accounts import Role
-from privet.server.pace import Ladder, Watch
+from privet.server.pace import Deadlines, Ladder, Watch
 from privet.system.stopping import Stoppable, current
 
 QUERY = "/datasets/people/query"
@@ -283,6 +283,22 @@ def test_steps_of_the_ladder() -> None:
         assert step == 0.25 or step < 2 * taken
         assert (step / 0.25).as_integer_ratio()[1] == 1
     assert Ladder(0).step(0.3) == 0.3
+
+
+# --- deadlines ------------------------------------------------------------------------------------
+
+
+def test_each_question_is_stopped_at_its_own_deadline_and_one_that_ended_is_not() -> None:
+    deadlines = Deadlines()
+    long, ended, short, late = (Stoppable() for _ in range(4))
+    deadlines.add(long, 100)
+    deadlines.add(ended, 0.1)
+    deadlines.drop(ended)
+    deadlines.add(short, 0.1)
+    until(lambda: short.stopped)
+    deadlines.add(late, 0.05)
+    until(lambda: late.stopped)
+    assert (long.stopped, ended.stopped) == (False, False)
 
 
 # --- stopping one of several ----------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pty
@@ -24,6 +25,7 @@ import pytest
 from tests.server.api.serving import COUNT, POLICY, free_port, write_data
 
 from privet.ledger import open_ledger
+from privet.server import serving
 from privet.server.accounts import Accounts, Role
 from privet.server.connections import open_files
 
@@ -168,3 +170,18 @@ def test_idle_connections_leave_files_for_the_ledger(tmp_path: Path) -> None:
         program.process.kill()
         program.process.wait(30)
         program.close()
+
+
+def test_a_full_collection_skips_what_is_there_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise every few hundred questions nobody would be answered for 0.1 s."""
+    application = object()
+    monkeypatch.setattr(serving, "opened", lambda policy, listen: None)
+    monkeypatch.setattr(serving, "application", lambda server: application)
+    skipped = gc.get_freeze_count()
+    gc.unfreeze()
+    try:
+        assert serving.made(Path("privet.toml"), None) is application
+        assert gc.get_freeze_count() > 10_000
+    finally:
+        if not skipped:
+            gc.unfreeze()

@@ -54,10 +54,15 @@ def named_twice(plan: ReleasePlan, *, intervals: bool = True) -> str | None:
 
 def arrow(answer: Release, *, intervals: bool = True) -> pa.Table:
     """Each column `n` is followed by `n_low`, `n_high` and `n_noisy`; the notes are in the metadata."""
+    return columns(answer, intervals=intervals).replace_schema_metadata({"notes": "\n".join(answer.notes())})
+
+
+def columns(answer: Release, *, intervals: bool = True) -> pa.Table:
+    """The same without the notes."""
     import pyarrow as pa
 
     query, types = answer.plan.query, answer.plan.query.input.types()
-    columns: list[tuple[str, list[Any], pa.DataType]] = [
+    found: list[tuple[str, list[Any], pa.DataType]] = [
         (name, values, _key_type(every[0] if every else _unknown(key, types)))
         for key, every, (name, values) in zip(query.keys, query.domains(), answer.shown_keys(), strict=True)
     ]
@@ -72,9 +77,8 @@ def arrow(answer: Release, *, intervals: bool = True) -> pa.Table:
         cells = answer.shown[column]
         part = (cells.values, cells.low, cells.high, cells.noisy)[place]
         kind = pa.bool_() if place == len(BESIDE) - 1 else kinds[column]
-        columns.append((name, [_fitting(x, kind) for x in part], kind))
-    table = pa.table([pa.array(values, kind) for _, values, kind in columns], names=[name for name, _, _ in columns])
-    return table.replace_schema_metadata({"notes": "\n".join(answer.notes())})
+        found.append((name, [_fitting(x, kind) for x in part], kind))
+    return pa.table([pa.array(values, kind) for _, values, kind in found], names=[name for name, _, _ in found])
 
 
 def csv(answer: Release, *, intervals: bool = True, notes: bool = False) -> str:
@@ -85,7 +89,7 @@ def csv(answer: Release, *, intervals: bool = True, notes: bool = False) -> str:
     import pyarrow as pa
     import pyarrow.csv as pc
 
-    table = arrow(answer, intervals=intervals)
+    table = columns(answer, intervals=intervals)
     for place, column in enumerate(table.columns):
         if pa.types.is_string(column.type):
             texts = [None if text is None else inert(text) for text in column.to_pylist()]
@@ -114,7 +118,7 @@ def parquet(answer: Release, facts: str) -> bytes:
     """The columns of `arrow` as a Parquet file, with facts about the answer, as JSON, in its metadata."""
     import pyarrow.parquet as pq
 
-    pq.write_table(arrow(answer).replace_schema_metadata({"privet": facts}), sink := io.BytesIO())
+    pq.write_table(columns(answer).replace_schema_metadata({"privet": facts}), sink := io.BytesIO())
     return sink.getvalue()
 
 

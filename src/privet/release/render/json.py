@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from privet.privacy.guarantees import Guarantee
 from privet.privacy.guarantees.budgets import amount
-from privet.release.render.frame import arrow
+from privet.release.render.frame import columns
 
 if TYPE_CHECKING:
     from privet.planner import ReleasePlan
@@ -22,7 +22,7 @@ def answer(of: Release) -> str:
 
 def answer_tree(of: Release) -> dict[str, Any]:
     """The same as a tree; its dates are still dates."""
-    rows = [{name: _plain(x) for name, x in row.items()} for row in arrow(of).to_pylist()]
+    rows = [{name: _plain(x) for name, x in row.items()} for row in columns(of).to_pylist()]
     return {"rows": rows, **_facts(of)}
 
 

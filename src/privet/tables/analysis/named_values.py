@@ -11,8 +11,7 @@ keys: nothing is chosen by the data, and no delta is needed.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
+from privet.system.apart import remembered
 from privet.tables.analysis.conditions import columns, in_terms, rows_of
 from privet.tables.analysis.narrowing import possible
 from privet.tables.expressions import nodes as e
@@ -44,7 +43,7 @@ def listed(rows: Operator, key: Node) -> Node:
     return e.Case(tuple((e.Compare("==", key, e.Constant(text)), e.Constant(text)) for text in named), None)
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def _named(rows: Operator, key: Node) -> tuple[str, ...]:
     source = rows_of(rows)
     node = in_terms(key, source)

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache
 
 from privet.errors import QueryError
 from privet.exact import Exact
+from privet.system.apart import remembered
 from privet.tables.analysis.conditions import SourceRows, below, columns, ends, in_terms, is_strict, rows_of
 from privet.tables.analysis.contradictions import contradictory
 from privet.tables.analysis.inverses import preimage, slack
@@ -52,7 +52,7 @@ def _leaves_out(step: Operator) -> bool:
     return isinstance(step, Where) or (isinstance(step, JoinPublic) and step.how == "inner")
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def _left(operator: Operator, keys: tuple[Node, ...]) -> tuple[tuple[KeyValue, ...], ...] | None:
     rows, types = rows_of(operator), operator.types()
     kinds = [key.type(types) for key in keys]

@@ -166,9 +166,10 @@ def _compared(operator: str, left: Node, right: Node, known: Known) -> Truths:
             return _truths(truths | {True, False})
     name = left.name if isinstance(left, e.Column) else ""
     side = _Side(known.below.get(name), known.slack.get(name, Exact(0)))
-    if _can(operator, a, b, side, known):
+    ways = _ways(a, b, side) if isinstance(a, NumberType) and isinstance(b, NumberType) else []
+    if _can(operator, a, b, side, known, ways):
         truths.add(True)
-    if _can(NEGATED[operator], a, b, side, known):
+    if _can(NEGATED[operator], a, b, side, known, ways):
         truths.add(False)
     return _truths(truths)
 
@@ -181,11 +182,11 @@ class _Side:
     slack: Exact
 
 
-def _can(operator: str, a: Type, b: Type, side: _Side, known: Known) -> bool:
+def _can(operator: str, a: Type, b: Type, side: _Side, known: Known, ways: list[_Way]) -> bool:
     """Whether this comparison can be true for a value of each type."""
     match a, b:
         case NumberType(), NumberType():
-            return _numbers(operator, a, b, side, fine=not known.computed)
+            return _numbers(operator, a, b, side, ways, fine=not known.computed)
         case TimeType(), TimeType():
             return _times(operator, a, b)
         case (KeyType() | NumberType(), KeyType() | NumberType()):
@@ -210,27 +211,33 @@ def _listed(kind: Type) -> frozenset[object] | None:
     return frozenset({int(kind.lower)}) if kind.lower == kind.upper else None
 
 
-def _numbers(operator: str, a: NumberType, b: NumberType, side: _Side, *, fine: bool) -> bool:
-    """Whether this comparison can be true as engines compare: in integers of the unit, constants rounded like values.
-
-    An engine may treat a rounded type with one value as a constant and compare it exactly, so both ways are tested.
-    """
+def _numbers(operator: str, a: NumberType, b: NumberType, side: _Side, ways: list[_Way], *, fine: bool) -> bool:
+    """Whether this comparison can be true in one of these ways."""
     if operator == "==" and not (_on(a, b, fine=fine) and _on(b, a, fine=fine)):
         return False
     if side.below is not None and operator in ("==", ">=") and not (a.wide or b.wide) and b.lower >= side.below:
         return False
-    ways: list[tuple[_Ends, _Ends]] = []
+    return any(_meet(operator, *way) for way in ways)
+
+
+def _ways(a: NumberType, b: NumberType, side: _Side) -> list[_Way]:
+    """The ranges to compare, as engines compare: in integers of the unit, constants rounded like values.
+
+    An engine may treat a rounded type with one value as a constant and compare it exactly, so there can be two ways.
+    """
+    ways: list[_Way] = []
     if a.rounded and b.constant is not None:
         ways.append((_codes(a, side.slack), _code(a, b.constant)))
     elif b.rounded and a.constant is not None:
         ways.append((_code(b, a.constant), _codes(b, Exact(0))))
     if not ways or (a.constant is not None and b.constant is not None):
         ways.append((_reached(a, side.slack), _reached(b, Exact(0))))
-    return any(_meet(operator, *way) for way in ways)
+    return ways
 
 
 _Ends = tuple[Exact | float, Exact | float, Exact]
 """The least value, the greatest, and how far rounding can move both."""
+_Way = tuple[_Ends, _Ends]
 
 
 def _reached(number: NumberType, slack: Exact) -> _Ends:
