@@ -24,7 +24,7 @@ EVERYBODY = sa.select(
     people, openid.c.awaits, sa.case((openid.c.subject.is_not(None), 1), else_=0).label("linked")
 ).outerjoin(openid, openid.c.name == people.c.name)
 """The rows of people, with how they sign in."""
-BY_NAME = EVERYBODY.where(people.c.name == sa.bindparam("n"))
+_BY_NAME = EVERYBODY.where(people.c.name == sa.bindparam("n"))
 
 
 class Base:
@@ -51,7 +51,7 @@ def find(connection: sa.Connection, name: str) -> Any:
     """The row of a person, or None."""
     if "\0" in name or not name.isprintable():  # Postgres stores no such text
         return None
-    return connection.execute(BY_NAME, {"n": name}).one_or_none()
+    return connection.execute(_BY_NAME, {"n": name}).one_or_none()
 
 
 def no_such_person(name: str) -> AccountError:

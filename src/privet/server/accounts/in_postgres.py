@@ -57,10 +57,9 @@ class InPostgres(Store):
 
     def _is_away(self, error: BaseException) -> bool:
         """A connection that was refused or lost has no code, or one of Postgres that starts or stops."""
-        original = getattr(error, "orig", None) or error
-        if not isinstance(original, self.engine.dialect.loaded_dbapi.OperationalError):
+        if not isinstance(error, sa.exc.OperationalError):
             return False
-        state = getattr(original, "sqlstate", None)
+        state = getattr(error.orig, "sqlstate", None)
         return state is None or state[:2] == "08" or state in _STOPPED
 
     def prepare(self, *, create: bool) -> None:

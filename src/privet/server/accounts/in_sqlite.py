@@ -9,7 +9,7 @@ import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
@@ -23,14 +23,13 @@ from privet.ledger.storage.sqlite.creation import wait_for_its_name
 from privet.ledger.storage.sqlite.paths import BESIDE, mount_points
 from privet.server.accounts import tables
 from privet.server.accounts.errors import AccountError, StoreError
-from privet.server.accounts.store import OPTIONS, PATIENCE, Store, driver, first_row
+from privet.server.accounts.store import OPTIONS, PATIENCE, Store, first_row
 from privet.system import files
 
 MARK = 0x50724163
 """The text "PrAc", as SQLite's application id in the header of every account store."""
 _SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name"
 _STATE = "SELECT * FROM pragma_schema_version, pragma_page_count, pragma_page_size, pragma_journal_mode"
-_HEAD = f"SELECT {tables.store.c.version.name}, {tables.store.c.key.name} FROM {tables.store.name}"
 _PRAGMAS = ("synchronous = EXTRA", "fullfsync = ON", "trusted_schema = OFF", "journal_mode = DELETE")
 _LEAST = 512  # bytes: SQLite's smallest page
 
@@ -53,8 +52,9 @@ class InSQLite(Store):
                 raise
             return made
 
-        pool: dict[str, Any] = {"poolclass": QueuePool, "pool_size": 8, "max_overflow": -1}
-        engine = sa.create_engine("sqlite://", paramstyle="named", creator=connect, **pool, **OPTIONS)
+        engine = sa.create_engine(
+            "sqlite://", creator=connect, poolclass=QueuePool, pool_size=8, max_overflow=-1, **OPTIONS
+        )
         sa.event.listen(engine, "begin", _begin)
         self._writer = threading.Lock()  # threads queue here; SQLite's own waiting is for processes
         self._inode = _identity(self._path)
@@ -83,7 +83,7 @@ class InSQLite(Store):
                 raise self.damaged(f"has a file {f'{self._path}{end}'!r} beside it, which Privet never makes")
 
     def _check(self, connection: sa.Connection, *, write: bool) -> None:
-        version, pages, size, mode = driver(connection).execute(_STATE).fetchone()
+        version, pages, size, mode = connection.exec_driver_sql(_STATE).one()
         if pages * size > os.stat(self._path).st_size:  # noqa: PTH116 (as above)
             raise self.damaged("was truncated")
         if mode != "delete":
@@ -91,10 +91,6 @@ class InSQLite(Store):
         if connection.info.get("schema") != version:
             self._check_schema(connection)
             connection.info["schema"] = version
-
-    def _heads(self, connection: sa.Connection, head: sa.Select[Any]) -> Sequence[Any]:
-        found: Sequence[Any] = driver(connection).execute(_HEAD).fetchall()  # a writer has the whole file locked
-        return found
 
     def _check_schema(self, connection: sa.Connection) -> None:
         own, objects = _own_schema(), [tuple(row) for row in connection.exec_driver_sql(_SCHEMA).fetchall()]
@@ -150,7 +146,7 @@ class _Held(OSError):
 def _begin(connection: sa.Connection) -> None:
     """Begin a transaction: a writer takes its lock at once, so that it never acts on an old state."""
     write = connection.get_execution_options().get("write", False)
-    driver(connection).execute("BEGIN IMMEDIATE" if write else "BEGIN")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
 
 def _identity(path: str) -> tuple[int, int]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import SimpleNamespace
 from typing import Any
 from weakref import WeakSet
 
@@ -50,7 +49,6 @@ class Store(ABC):
         self._hidden = hidden
         self._process = os.getpid()
         self._closed = False
-        self._compiled: dict[sa.Select[Any], tuple[str, dict[str, Any], list[str]]] = {}
         self.key = b""
         """The key that signs cookies."""
         _OPEN.add(self)
@@ -92,22 +90,9 @@ class Store(ABC):
                 _NOTE.set(None)
                 note()
 
-    def first(self, connection: sa.Connection, statement: sa.Select[Any], **values: Any) -> Any:
-        """The first row, or None. The driver runs it: every request waits for it, and SQLAlchemy takes longer than it.
-
-        Its parameters have their values in `values`.
-        """
-        if statement not in self._compiled:
-            compiled = statement.compile(dialect=self.engine.dialect)
-            constants = {name: value for name, value in compiled.params.items() if value is not None}
-            self._compiled[statement] = str(compiled), constants, statement.selected_columns.keys()
-        text, constants, names = self._compiled[statement]
-        found = driver(connection).execute(text, constants | values).fetchone()
-        return None if found is None else SimpleNamespace(**dict(zip(names, found, strict=True)))
-
     def _begin(self, connection: sa.Connection, head: sa.Select[Any], *, write: bool) -> None:
         self._check(connection, write=write)
-        heads = self._heads(connection, head)
+        heads = connection.execute(head).fetchall()
         if len(heads) != 1:
             raise self.damaged("was emptied or tampered with")
         version, key = heads[0]
@@ -117,9 +102,6 @@ class Store(ABC):
                 f"reads only {tables.VERSION}. Use the version of Privet that wrote it, or restore a copy"
             )
         self.key = bytes.fromhex(key)
-
-    def _heads(self, connection: sa.Connection, head: sa.Select[Any]) -> Sequence[Any]:
-        return connection.execute(head).fetchall()
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
@@ -132,7 +114,7 @@ class Store(ABC):
             yield
         except PrivetError:
             raise
-        except (SQLAlchemyError, self.engine.dialect.loaded_dbapi.Error, OSError) as error:
+        except (SQLAlchemyError, OSError) as error:
             raise self.error(error) from None
 
     def error(self, error: BaseException) -> StoreError:
@@ -161,11 +143,6 @@ class Store(ABC):
         """Close all connections."""
         self._closed = True
         self.engine.dispose()
-
-
-def driver(connection: sa.Connection) -> Any:
-    """The driver's own connection."""
-    return connection.connection.driver_connection
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from privet.errors import BudgetError, Subject
 from privet.exact import Exact, nonnegative, show
 from privet.server.accounts import hashing
-from privet.server.accounts.base import BY_NAME, Base, find, label_of, moment, person_of, token_of
+from privet.server.accounts.base import Base, find, label_of, moment, person_of, token_of
 from privet.server.accounts.errors import AccountError, StoreBusy
 from privet.server.accounts.grants import Grant
 from privet.server.accounts.records import Identity, Role, Token, both
@@ -58,7 +58,9 @@ class Tokens(Base):
         parts = _TEXT.fullmatch(token_text) if token_text.isascii() else None
         if parts is None:
             return None
-        row, owner = self._token_and_owner(parts[1])
+        with self._store.reading() as connection:
+            row = _find(connection, parts[1])
+            owner = None if row is None else find(connection, row.name)
         if not hashing.same(hashing.digest(parts[2]), "" if row is None else row.hash):
             return None
         now, token = self._now(), token_of(row)
@@ -72,12 +74,9 @@ class Tokens(Base):
 
     def still_asks(self, identity: Identity, dataset: str) -> bool:
         """Whether somebody who has waited for their turn may still ask: nothing was revoked or disabled meanwhile."""
-        token = None
-        if identity.token is not None:
-            token, row = self._token_and_owner(identity.token.id)
-        else:
-            with self._store.reading() as connection:
-                row = find(connection, identity.person.name)
+        with self._store.reading() as connection:
+            row = find(connection, identity.person.name)
+            token = None if identity.token is None else _find(connection, identity.token.id)
         if row is None or row.disabled:
             return False
         person = person_of(row)
@@ -86,12 +85,6 @@ class Tokens(Base):
         if token is None or not token_of(token).is_live(moment(self._now())):
             return False
         return Identity(person, person.role, both(person.datasets, token_of(token).datasets)).may_ask(dataset)
-
-    def _token_and_owner(self, token_id: str) -> tuple[Any, Any]:
-        """The rows of a token and of its owner, in one state of the store; None if they are not there."""
-        with self._store.reading() as connection:
-            row = self._store.first(connection, _BY_ID, n=token_id)
-            return row, None if row is None else self._store.first(connection, BY_NAME, n=row.name)
 
     def token(self, token_id: str) -> Token | None:
         """The token with this id."""
