@@ -18,7 +18,7 @@ from privet.accuracy.sums import Terms
 from privet.exact import Exact
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.tiers import Tier, balanced
-from privet.system.apart import remembered
+from privet.system.remembered import remembered
 from privet.tables.groups import Group, Sets, Values
 
 Keys = tuple[int, ...]

@@ -15,7 +15,7 @@ from privet.planner.confidences import USUAL
 from privet.planner.linear import Noisy
 from privet.planner.noise import Noise
 from privet.planner.outputs import Cells, Straight
-from privet.system.apart import remembered
+from privet.system.remembered import remembered
 
 _BITS = 128
 

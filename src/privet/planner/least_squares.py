@@ -11,7 +11,7 @@ from math import inf
 from privet.accuracy.sums import Terms
 from privet.exact import Exact
 from privet.planner.hierarchies import Branches, Hierarchy, Keys, Vectors
-from privet.system.apart import remembered
+from privet.system.remembered import remembered
 
 _BITS = 20
 _PRECISION = 2**_BITS

@@ -10,7 +10,7 @@ import numpy as np
 from privet.accuracy.sums import Floats
 from privet.exact import Exact
 from privet.planner.levels import Levels
-from privet.system.apart import remembered
+from privet.system.remembered import remembered
 
 _MANY = 16  # margins, from which equal shares of all are not improved: the search would take seconds
 _STEPS = 64

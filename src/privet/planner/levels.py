@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from privet.accuracy.sums import Terms
 from privet.exact import Exact
 from privet.privacy.margins import Margin
-from privet.system.apart import remembered
+from privet.system.remembered import remembered
 from privet.tables.groups import Sets
 
 Table = NDArray[np.object_]

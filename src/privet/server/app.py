@@ -27,7 +27,7 @@ from privet.server.queue import Crowd, Full
 from privet.server.route import Route
 from privet.server.routes import API, ROUTES
 from privet.server.state import Server
-from privet.system.apart import asked_by
+from privet.system.remembered import asked_by
 
 _LOST = (
     "The ledger can't be reached. If the question was paid for, the ledger says so. Ask again later, with the same "

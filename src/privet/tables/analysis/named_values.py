@@ -11,7 +11,7 @@ keys: nothing is chosen by the data, and no delta is needed.
 
 from __future__ import annotations
 
-from privet.system.apart import remembered
+from privet.system.remembered import remembered
 from privet.tables.analysis.conditions import columns, in_terms, rows_of
 from privet.tables.analysis.narrowing import possible
 from privet.tables.expressions import nodes as e

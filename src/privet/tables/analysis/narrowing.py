@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from privet.errors import QueryError
 from privet.exact import Exact
-from privet.system.apart import remembered
+from privet.system.remembered import remembered
 from privet.tables.analysis.conditions import SourceRows, below, columns, ends, in_terms, is_strict, rows_of
 from privet.tables.analysis.contradictions import contradictory
 from privet.tables.analysis.inverses import preimage, slack
