@@ -8,7 +8,7 @@ import pytest
 from tests.server.accounts.common import HERE, IN_A_FILE, PASSWORD, THERE, Clock, analyst, everything, steward
 
 from privet.exact import Exact
-from privet.server.accounts import AccountError, Accounts, DeviceState, Identity, Role, Throttled
+from privet.server.accounts import AccountError, Accounts, DeviceState, Identity, Role, Throttled, store
 from privet.server.accounts.devices import LIFETIME
 from privet.server.accounts.throttle import DEVICES, USER_CODES
 
@@ -131,3 +131,17 @@ def test_guessed_codes_and_floods_are_limited(accounts: Accounts, clock: Clock) 
     for label in ("", "a\nb", "x" * 121):
         with pytest.raises(AccountError, match="printable"):
             accounts.begin_device(label, address=HERE)
+
+
+@IN_A_FILE
+def test_logins_that_nobody_approves_keep_nobody_out(
+    accounts: Accounts, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "MOST_WAITING", 5)
+    codes = []
+    for number in range(6):
+        codes.append(accounts.begin_device("laptop", address=f"192.0.2.{number}"))
+        clock.pass_(1)
+    clock.pass_(5)
+    states = [accounts.finish_device(each.device_code).state for each in codes]
+    assert states == [DeviceState.EXPIRED, *[DeviceState.PENDING] * 5], "the oldest is forgotten"

@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 from tests.server.accounts.common import HERE, IN_A_FILE, PASSWORD, THERE, Clock, Opener, analyst, opened, steward
 
-from privet.server.accounts import AccountError, Accounts, NotLetIn, Role, StoreError, Throttled, openid, tables
+from privet.server.accounts import AccountError, Accounts, NotLetIn, Role, StoreError, Throttled, store, tables
 from privet.server.accounts.openid import LIFETIME, Begun
 from privet.server.accounts.tables import ADDED
 from privet.server.accounts.throttle import SIGN_INS
@@ -161,7 +161,7 @@ def test_those_who_begin_and_do_not_come_back_keep_nobody_out(
     accounts: Accounts, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once so many waited, nobody could sign in for ten minutes, from wherever: 340 addresses were enough for that."""
-    monkeypatch.setattr(openid, "_MOST", 5)
+    monkeypatch.setattr(store, "MOST_WAITING", 5)
     for number in range(5):
         accounts.begin_openid(f"{number:064}", address=f"192.0.2.{number}", target="/")
         clock.pass_(1)
@@ -244,10 +244,10 @@ def test_an_upgrade_that_is_cut_short_is_made_again_and_only_one_of_several_make
     monkeypatch.setattr(tables, "upgrade", counted)
     with ThreadPoolExecutor(4) as pool:
         stores = [*pool.map(Accounts.open, [where] * 4)]
-    assert [store.bearer(token) is not None for store in stores] == [True] * 4
+    assert [each.bearer(token) is not None for each in stores] == [True] * 4
     assert len(made) == 1
-    for store in stores:
-        store.close()
+    for each in stores:
+        each.close()
 
 
 def test_a_store_of_the_first_version_with_more_in_it_is_refused(tmp_path: Path, databases: Callable[[], str]) -> None:

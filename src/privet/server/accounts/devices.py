@@ -14,10 +14,10 @@ from privet.errors import Remedy
 from privet.exact import Exact
 from privet.server.accounts import hashing, throttle
 from privet.server.accounts.base import Base, find, label_of, moment, token_of
-from privet.server.accounts.errors import AccountError, Throttled
+from privet.server.accounts.errors import AccountError
 from privet.server.accounts.grants import Grant
 from privet.server.accounts.records import DeviceCodes, DeviceRequest, DeviceResult, DeviceState, Identity, Role
-from privet.server.accounts.store import changed
+from privet.server.accounts.store import changed, make_room
 from privet.server.accounts.tables import devices, tokens
 
 LIFETIME, PAUSE = 600, 5
@@ -25,7 +25,6 @@ LIFETIME, PAUSE = 600, 5
 _MORE = 5  # seconds that a device which asks too often has to wait longer
 _ALPHABET = "BCDFGHJKLMNPQRSTVWXZ"  # no vowels: a code is no word, and has no characters that look alike
 _LENGTH = 8
-_MOST = 10_000  # logins that wait at a time
 _PENDING, _APPROVED, _DENIED = "pending", "approved", "denied"
 
 
@@ -40,9 +39,7 @@ class Devices(Base):
         with self._store.writing() as connection:
             key = hashing.keyed(self._store.key, "device", throttle.network(address))
             throttle.charge(connection, self._clock(), [(key, throttle.DEVICES)])
-            connection.execute(sa.delete(devices).where(devices.c.expires <= now))
-            if (connection.execute(sa.select(sa.func.count()).select_from(devices)).scalar() or 0) >= _MOST:
-                raise Throttled(LIFETIME)
+            make_room(connection, devices, now)
             row = {
                 "hash": hashing.digest(secret),
                 "user_hash": self._user_hash(code),

@@ -19,12 +19,11 @@ from privet.server.accounts.invitations import Invitations, useless
 from privet.server.accounts.logins import known_browser
 from privet.server.accounts.people import LONGEST_CLAIM, claim_of
 from privet.server.accounts.records import Identity, Role
-from privet.server.accounts.store import changed
+from privet.server.accounts.store import changed, make_room
 from privet.server.accounts.tables import invitations, openid, openid_logins, sessions, store
 
 LIFETIME = 600
 """Seconds in which a sign-in must be completed."""
-_MOST = 10_000  # sign-ins that wait at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +53,7 @@ class OpenID(Invitations):
             where = throttle.network(address) if browser is None else f"browser {browser}"
             charged = self._key("openid", where)
             throttle.charge(connection, self._clock(), [(charged, throttle.BY_OPENID)])
-            connection.execute(sa.delete(openid_logins).where(openid_logins.c.expires <= now))
-            self._make_room(connection)
+            make_room(connection, openid_logins, now)
             row = {
                 "hash": hashing.digest(secret),
                 "expires": now + LIFETIME,
@@ -64,13 +62,6 @@ class OpenID(Invitations):
                 "charged": charged,
             }
             changed(connection.execute(sa.insert(openid_logins).values(row)), self._store)
-
-    def _make_room(self, connection: sa.Connection) -> None:
-        """Forget the oldest if too many wait: if the new ones were refused, a few networks could keep everybody out."""
-        waiting = connection.execute(sa.select(sa.func.count()).select_from(openid_logins)).scalar() or 0
-        if waiting >= _MOST:
-            oldest = sa.select(openid_logins.c.hash).order_by(openid_logins.c.expires).limit(waiting - _MOST + 1)
-            connection.execute(sa.delete(openid_logins).where(openid_logins.c.hash.in_(oldest)))
 
     def complete_openid(self, secret: str) -> Begun | None:
         """The sign-in that began with this secret, once; None if there is none, or it is too old."""

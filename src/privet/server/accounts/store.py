@@ -24,6 +24,8 @@ from privet.server.accounts.errors import StoreBusy, StoreError
 from privet.system.addresses import masked
 from privet.system.processes import forever
 
+MOST_WAITING = 10_000
+"""Logins of a kind that wait at a time."""
 PATIENCE = 10.0
 """Seconds to wait for a lock."""
 
@@ -162,6 +164,18 @@ def changed(result: sa.CursorResult[Any], store: Store) -> None:
     """Check that a statement changed exactly one row. A trigger or a rule can silently drop a row."""
     if result.rowcount != 1:
         raise store.damaged("did not store a row")
+
+
+def make_room(connection: sa.Connection, table: sa.Table, now: int) -> None:
+    """Forget what has expired in a table of logins that wait, and the oldest if there are too many.
+
+    If new ones were refused instead, a few networks could keep everybody out.
+    """
+    connection.execute(sa.delete(table).where(table.c.expires <= now))
+    waiting = connection.execute(sa.select(sa.func.count()).select_from(table)).scalar() or 0
+    if waiting >= MOST_WAITING:
+        oldest = sa.select(table.c.hash).order_by(table.c.expires).limit(waiting - MOST_WAITING + 1)
+        connection.execute(sa.delete(table).where(table.c.hash.in_(oldest)))
 
 
 def _in_child() -> None:
