@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from tests import exactly
 
 from privet.engines.base import FAILED
 from privet.engines.duckdb import attaching
+from privet.engines.duckdb import engine as duckdb_engine
 from privet.engines.duckdb.engine import DuckDB
 from privet.engines.duckdb.files import DuckDBFile
 from privet.engines.duckdb.starting import Starting
@@ -240,6 +241,25 @@ def test_a_duckdb_that_failed_goes_with_its_folder(endless_apart: tuple[DuckDB, 
     with pytest.raises(duckdb.ConnectionException):
         cursors[0].execute("SELECT 1")
     assert engine.answer(BY_KEY) == [[10]] * 30
+
+
+def test_idle_duckdbs_have_few_threads(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine with 64 cores each has 71, and a container often allows some thousands."""
+    monkeypatch.setattr(duckdb_engine, "_THREADS", 40)  # for four DuckDBs with two threads each, and eight that read
+    first, second = (make(SCHEMA, ROWS, apart=True) for _ in range(2))
+    for engine, kept in ((first, 3), (second, 1)):
+        home = engine._homes[os.getpid()]
+        with ExitStack() as stack:
+            lent = [stack.enter_context(home.connection()) for _ in range(5)]
+            found = lent[-1].execute("SELECT current_setting('threads') + current_setting('async_threads')").fetchall()
+            assert found == [(engine._starting.threads,)] == [(10,)]
+        assert len(home.idle) == kept
+        assert sum(folder.is_dir() for folder in Path(home.folder).iterdir()) == kept
+        for each in lent:
+            if each not in home.idle:
+                with pytest.raises(duckdb.ConnectionException):
+                    each.execute("SELECT 1")
+        assert engine.answer(BY_KEY) == [[10]] * 30
 
 
 def test_none_writes_where_another_does(make: Make, tmp_path: Path) -> None:

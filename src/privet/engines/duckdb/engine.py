@@ -34,6 +34,7 @@ from privet.tables.schema import PublicSchema, Schema
 
 _TRIAL = "SELECT sum(hash(i)) FROM range(500_000) AS r(i)"  # as many rows as need several threads
 _PATIENCE = 30.0  # seconds that it may take to open the tables in a child; it takes less than one
+_THREADS = 1_000  # of DuckDBs apart that are idle, in a process: many systems allow some thousands
 _STUCK = (
     "DuckDB does not start in this process, perhaps since it was forked while its parent was busy with DuckDB. "
     "Nothing was spent. Start processes before questions are asked, or with the method 'spawn' of multiprocessing, "
@@ -85,6 +86,10 @@ class _Home(Pool[DuckDBPyConnection]):
             self.idle[:] = [each for each in self.idle if each not in old]
         for each in old:
             self._drop(each)
+
+    def _usable(self, connection: DuckDBPyConnection) -> bool:
+        """Whether it is kept: one of each engine is; of DuckDBs apart, each of which has threads, no more than fit."""
+        return not (self._starting.apart and self.idle) or (_idle() + 1) * self._starting.threads <= _THREADS
 
     def _drop(self, connection: DuckDBPyConnection) -> None:
         """One that was interrupted, perhaps while it removed a type, is closed; of cursors, the first with its process.
@@ -287,6 +292,15 @@ def _abandon(homes: dict[int, _Home]) -> None:
 
 
 _OPEN: WeakSet[DuckDB] = WeakSet()
+
+
+def _idle() -> int:
+    """How many DuckDBs apart are idle in this process, of all engines."""
+    try:
+        homes = [engine._homes.get(os.getpid()) for engine in _OPEN if engine._starting.apart]
+    except RuntimeError:  # another thread has just opened one
+        return _idle()
+    return sum(len(home.idle) for home in homes if home is not None)
 
 
 @atexit.register

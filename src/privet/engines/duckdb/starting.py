@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from privet.engines.unchanged import states
 from privet.errors import SourceError
 from privet.system.stopping import current
 
+_READERS = 8  # threads of DuckDB's own that read ahead
 _COLUMNS = (
     "SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE database_name = 'memory' AND NOT internal "
     "ORDER BY ALL"
@@ -37,6 +39,11 @@ class Starting:
     def apart(self) -> bool:
         """Whether each question has a DuckDB, and so memory, of its own."""
         return self.resources.get("apart", False)
+
+    @property
+    def threads(self) -> int:
+        """How many threads each has, also while it is idle."""
+        return (self.resources.get("threads") or os.cpu_count() or 1) + _READERS
 
     def started(self, folder: str) -> DuckDBPyConnection:
         """One more, which writes to this folder what does not fit into memory. No other may write there.
