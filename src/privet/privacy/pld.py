@@ -177,7 +177,7 @@ class _Pair:
     """About the square of its loss."""
 
 
-@remembered(32)
+@remembered(64)  # a batch with a delta takes some seven
 def _loss(event: PrivacyEvent, delta: Exact) -> PrivacyLoss:
     """The loss of everything in the tree, each fixed in advance."""
     if _pmfs() is None:
