@@ -205,13 +205,13 @@ def test_a_file_that_changes_twice_within_a_tick_of_the_clock(
         pq.write_table(rows, path, **plain)
         both.append(path.read_bytes())
     assert len(both[0]) == len(both[1])
-    real = unchanged._states
+    real = unchanged.states
 
     def coarse(paths: Sequence[str]) -> list[tuple[int, ...]]:
         return [(*which, changed // TICK * TICK) for *which, changed in real(paths)]
 
     with opened(name, table) as engine:
-        monkeypatch.setattr(unchanged, "_states", coarse)
+        monkeypatch.setattr(unchanged, "states", coarse)
         begin = (time.time_ns() // TICK + 1) * TICK
         time.sleep((begin - time.time_ns()) / 10**9)
         path.write_bytes(both[0])  # right after the clock has ticked

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -20,6 +19,7 @@ from privet.accuracy.laplace.many import ManyTerms
 from privet.accuracy.laplace.sums import smoothed
 from privet.accuracy.sums import Bools, Floats, NoiseSums, NoiseTest, Terms, half_width
 from privet.exact import Exact, Number, binary, probability, up
+from privet.system.remembered import remembered
 
 _DIRECTIONS = 9  # of two weights: between them a norm is below its chords, by 0.5% at most
 
@@ -105,7 +105,7 @@ def _halves(some: Sequence[Terms]) -> Floats:
     return np.array([up(sum((a * n for a, _, n in terms), Exact(0)) / 2) for terms in some])
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def _normal_test(some: tuple[Terms, ...], level: Exact) -> _Test:
     """By `normal_bound`: a normal variable that is less peaked than the smoothed draws."""
     squares = np.array([up(sum((n * a * a * (s + SMOOTHING) for a, s, n in terms), Exact(0))) for terms in some])
@@ -117,7 +117,7 @@ def _normal_test(some: tuple[Terms, ...], level: Exact) -> _Test:
     return _Test(norm, _halves(some))
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def _laplace_test(some: tuple[Terms, ...], level: Exact) -> _Test:
     """By continuous Laplace variables that are less peaked than the smoothed draws.
 

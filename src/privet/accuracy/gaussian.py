@@ -17,6 +17,7 @@ from privet.accuracy.sums import LEAST_SCALE, Bools, Floats, Terms, common_divis
 from privet.errors import NumberError, write
 from privet.exact import Exact, Number, ball, down, enclose, nonnegative, probability, sqrt_up, up
 from privet.noise import DiscreteGaussian
+from privet.system.remembered import remembered
 
 SMOOTHING = Fraction(1, 4)
 """Added to sigma^2 to get a normal variable that is less peaked than smoothed discrete Gaussian noise."""
@@ -140,7 +141,7 @@ def normal_quantile(level: Exact) -> Exact:
     return enclose(lambda: arb(2).sqrt() * ball(level).erfcinv()).upper
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _error(terms: Terms, level: Exact) -> Exact:
     if not terms:
         return Fraction(0)

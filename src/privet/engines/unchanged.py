@@ -35,7 +35,7 @@ class Unchanged:
         in_files = (source for source in sources if not isinstance(source, ParquetObjects))  # those have tags
         self._paths = sorted({path for source in in_files for path in source.files()})
         for _ in range(_TRIES):
-            self._states = _states(self._paths)
+            self._states = states(self._paths)
             wait = _wait(self._states)
             if not wait:
                 return
@@ -44,7 +44,7 @@ class Unchanged:
 
     def check(self) -> None:
         """`Changed`, unless all files are what they were; `OSError`, if one is gone."""
-        if _states(self._paths) != self._states:
+        if states(self._paths) != self._states:
             raise Changed
 
 
@@ -91,6 +91,7 @@ def _wait(states: Sequence[tuple[int, ...]]) -> float:
     return max((_TICK - age for age in ages if -_AHEAD < age < _TICK), default=0.0)
 
 
-def _states(paths: Sequence[str]) -> list[tuple[int, ...]]:
+def states(paths: Sequence[str]) -> list[tuple[int, ...]]:
+    """What changes of a file when it is written to or replaced."""
     found = map(os.stat, paths)
     return [(each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns) for each in found]

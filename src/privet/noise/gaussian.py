@@ -32,6 +32,7 @@ from privet.noise.entropy import SYSTEM
 from privet.noise.inversion import Inversion, enclosed_prefixes, mirrored
 from privet.noise.refinement import Refined
 from privet.noise.theta import second_moment, total, upper, weight
+from privet.system.remembered import remembered
 
 LARGEST = 1 << 2048
 """The largest supported sigma^2."""
@@ -157,7 +158,7 @@ def _beyond(sigma_squared: Exact, m: int) -> arb:
     return _beyond_at(sigma_squared, m, ctx.prec)
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def _beyond_at(sigma_squared: Exact, m: int, bits: int) -> arb:
     return upper(sigma_squared, m) / total(sigma_squared)
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from flint import arb, ctx, fmpq
 
 from privet.exact import Exact, ball
+from privet.system.remembered import remembered
 
 _CRAMER = fmpq(10865, 10000)
 """Cramer's constant, rounded up: |He_n(x)| <= 1.0865 sqrt(n!) e^(x^2/4)."""
@@ -35,7 +36,7 @@ def total(sigma_squared: Exact) -> arb:
     return _total(sigma_squared, ctx.prec)
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def _total(sigma_squared: Exact, bits: int) -> arb:
     if 6 * sigma_squared < 1:
         return 1 + 2 * _direct(1 / ball(2 * sigma_squared), 1)

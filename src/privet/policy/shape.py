@@ -234,7 +234,7 @@ class DatasetShape(Part):
     ) = None
     """The memory that the engine may use; on a server, questions that run at the same time have equal shares of it."""
     threads: fields.Whole | None = None
-    """The number of threads that the engine may use."""
+    """The number of threads that the engine may use; on a server, for each question."""
     tables: dict[fields.Name, TableShape] = Field(min_length=1)
     """The private tables."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import lru_cache
 
 from flint import arb
 
@@ -17,6 +16,7 @@ from privet.privacy.divergences import hockey_stick
 from privet.privacy.events import GaussianNoise, JointGaussian
 from privet.privacy.guarantees import ZeroConcentratedDP, conversion
 from privet.privacy.moves import L2Move
+from privet.system.remembered import remembered
 
 DIGITS = 12
 """The number of digits of `smallest_sigma_squared`."""
@@ -125,13 +125,13 @@ def together(noises: Sequence[GaussianNoise], *, epsilon: Exact) -> GaussianNois
     return JointGaussian(noises=noises, epsilon=epsilon)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _scalar_delta(sigma_squared: Exact, shift: int, epsilon: Exact) -> Exact:
     noise = DiscreteGaussian(sigma_squared)
     return _rounded(hockey_stick(noise, noise.at(shift), epsilon).upper)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _vector_delta(rho: Exact, epsilon: Exact) -> Exact:
     """Over the orders of `_above`: log delta is convex in the order, so it falls and then rises."""
     if rho > _HUGE:
@@ -199,7 +199,7 @@ def smallest_sigma_squared(move: L2Move, coordinates: int, *, epsilon: Number, d
     return _smallest(move, count, level, target)
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def _smallest(move: L2Move, count: int, epsilon: Exact, delta: Exact) -> Exact:
     def enough(candidate: Exact) -> bool:
         return gaussian_delta(move, candidate, count, epsilon) <= delta

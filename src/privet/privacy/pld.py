@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from types import ModuleType
 from typing import Any
 
@@ -34,6 +34,7 @@ from privet.privacy.events import (
     opened,
 )
 from privet.privacy.guarantees import ZeroConcentratedDP
+from privet.system.remembered import remembered
 
 METHOD = "pld/1"
 """The computation of this module; a change of its results is a new version."""
@@ -176,7 +177,7 @@ class _Pair:
     """About the square of its loss."""
 
 
-@lru_cache(maxsize=32)
+@remembered(64)  # a batch with a delta takes some seven
 def _loss(event: PrivacyEvent, delta: Exact) -> PrivacyLoss:
     """The loss of everything in the tree, each fixed in advance."""
     if _pmfs() is None:

@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 from flint import arb
 
 from privet.exact import Exact, ball, rounded_up
+from privet.system.remembered import remembered
 
 Orders = tuple[int, ...]
 Divergences = tuple[Exact, ...]
@@ -23,7 +24,7 @@ _HUGE = 1000
 _LOW = 2000  # at higher orders, that delta has a denominator that no ledger stores
 
 
-@lru_cache(maxsize=_CACHED)
+@remembered(_CACHED)
 def laplace(orders: Orders, scale: Exact, shift: int) -> Divergences:
     """Discrete Laplace noise of this scale on one integer that moves by at most `shift`.
 
@@ -48,7 +49,7 @@ def laplace(orders: Orders, scale: Exact, shift: int) -> Divergences:
     return _up(divergence, orders, shift / scale)
 
 
-@lru_cache(maxsize=_CACHED)
+@remembered(_CACHED)
 def randomized_response(orders: Orders, epsilon: Exact) -> Divergences:
     """Any epsilon-differentially private mechanism: none diverges more than randomized response.
 
@@ -68,7 +69,7 @@ def randomized_response(orders: Orders, epsilon: Exact) -> Divergences:
     return _up(divergence, orders, epsilon)
 
 
-@lru_cache(maxsize=_CACHED)
+@remembered(_CACHED)
 def bounded_range(orders: Orders, epsilon: Exact) -> Divergences:
     """A choice of bounded range epsilon, such as the exponential mechanism.
 

@@ -12,6 +12,7 @@ from privet.dataset import Dataset
 from privet.engines.base import in_bytes
 from privet.ledger import Ledger
 from privet.policy import Policy, load
+from privet.policy.shape import DuckDBShape
 from privet.server.accounts import Accounts
 from privet.server.asking import Asking
 from privet.server.logs import Log
@@ -54,7 +55,7 @@ class Server:
         datasets: dict[str, Dataset] = {}
         try:
             for name, each in policy.datasets.items():
-                memory = question_memory(settings, each.settings.memory)
+                memory = question_memory(settings, each.settings.memory, shares(policy))
                 datasets[name] = Dataset.open(policy, dataset=name, memory=memory)
         except BaseException:
             for opened in datasets.values():
@@ -86,8 +87,21 @@ class Server:
         await in_thread(self.accounts.close)
 
 
-def question_memory(settings: Settings, stated: str | None) -> str | None:
-    """What each question may use of a dataset's memory, or else of half of this machine's, if that can be known.
+def shares(policy: Policy) -> int:
+    """Into how many parts the machine's memory is divided, before questions divide it.
+
+    A DuckDB keeps what it has read of a DuckDB file, also while no question runs: each dataset of these needs a part.
+    The others need memory only while their questions run: they have one together.
+    """
+    keeping = sum(
+        any(isinstance(table.source, DuckDBShape) for table in each.settings.tables.values())
+        for each in policy.datasets.values()
+    )
+    return keeping + (keeping < len(policy.datasets))
+
+
+def question_memory(settings: Settings, stated: str | None, parts: int = 1) -> str | None:
+    """What each question may use of a dataset's memory, or else of a part of half of this machine's, if it is known.
 
     Questions that run at the same time have equal shares: none can take the memory of another, and make it fail.
     """
@@ -99,7 +113,7 @@ def question_memory(settings: Settings, stated: str | None) -> str | None:
     except (OSError, ValueError, AttributeError):
         return None
     whole = min(whole, int(limit)) if limit.isdigit() else whole
-    return f"{max(whole // 2 // settings.workers // settings.running, _LEAST)}B"
+    return f"{max(whole // 2 // parts // settings.workers // settings.running, _LEAST)}B"
 
 
 def opened(policy: Path | Policy, listen: str | None = None) -> Server:

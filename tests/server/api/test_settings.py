@@ -16,7 +16,7 @@ from privet.policy import load
 from privet.policy.server_shape import checked_listen
 from privet.server.limits import client_address
 from privet.server.settings import Settings
-from privet.server.state import question_memory
+from privet.server.state import question_memory, shares
 
 from .serving import serving
 
@@ -103,6 +103,26 @@ def test_questions_have_equal_shares_of_the_memory(tmp_path: Path) -> None:
     assert question_memory(made, "100MiB") == f"{64 * 2**20}B"  # no less, whatever the policy says
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     assert 64 * 2**20 <= in_bytes(question_memory(made, None) or "") <= machine // 20
+
+
+def test_datasets_that_keep_what_they_read_have_parts_of_the_memory(tmp_path: Path) -> None:
+    """A DuckDB keeps pages of a DuckDB file as long as it is open: those of several datasets are in memory together."""
+
+    def parts(*sources: str) -> int:
+        path = tmp_path / "privet.toml"
+        made = [
+            f"[datasets.d{i}]\nbudget = {{ epsilon = 1 }}\nadjacency = 'replace'\n"
+            f"tables.t{i} = {{ source = {source}, protect = 'each row', columns.x.integer = [0, 9] }}"
+            for i, source in enumerate(sources)
+        ]
+        path.write_text("\n".join(['ledger = "my.ledger"', *made]), encoding="utf-8")
+        return shares(load(path))
+
+    file, kept = "'a.parquet'", "{ duckdb = 'a.duckdb', table = 't' }"
+    assert [parts(file), parts(file, file), parts(kept), parts(kept, file, file), parts(kept, kept)] == [1, 1, 1, 2, 2]
+    made = settings(tmp_path, "running = 1")
+    whole, half = (in_bytes(question_memory(made, None, each) or "") for each in (1, 2))
+    assert half == max(whole // 2, 64 * 2**20)
 
 
 def test_a_server_gives_each_question_its_share(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +16,7 @@ from privet.accuracy.sums import LEAST_SCALE, Floats, Terms, common_divisor, lar
 from privet.errors import NumberError, write
 from privet.exact import Exact, Number, binary, down, exact, nearest, nonnegative, probability, up
 from privet.noise import DiscreteLaplace
+from privet.system.remembered import remembered
 
 FEW, MANY = 4, 64
 """More terms than so many are summed by their characteristic function; if all are equal, more than `MANY`."""
@@ -112,7 +112,7 @@ def error_of_sum(
     return _error(present(weights, scales, counts), level)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _error(terms: Terms, level: Exact) -> Exact:
     if not terms:
         return Fraction(0)

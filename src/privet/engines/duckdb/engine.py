@@ -34,6 +34,7 @@ from privet.tables.schema import PublicSchema, Schema
 
 _TRIAL = "SELECT sum(hash(i)) FROM range(500_000) AS r(i)"  # as many rows as need several threads
 _PATIENCE = 30.0  # seconds that it may take to open the tables in a child; it takes less than one
+_THREADS = 1_000  # of DuckDBs apart that are idle, in a process: many systems allow some thousands
 _STUCK = (
     "DuckDB does not start in this process, perhaps since it was forked while its parent was busy with DuckDB. "
     "Nothing was spent. Start processes before questions are asked, or with the method 'spawn' of multiprocessing, "
@@ -52,21 +53,55 @@ class _Home(Pool[DuckDBPyConnection]):
     are apart, each is a DuckDB with memory and a folder of its own.
     """
 
-    def __init__(self, first: DuckDBPyConnection, folder: str, starting: Starting) -> None:
+    def __init__(self, folder: str, starting: Starting) -> None:
         super().__init__()
-        self.first, self.folder, self._starting = first, folder, starting
+        self.folder, self._starting = folder, starting
         self.lists = Lists()
-        self.idle.append(first)
+        self._own: dict[DuckDBPyConnection, tuple[str, object]] = {}  # of DuckDBs apart: the folder, and their files
+        self.first = self._apart() if starting.apart else starting.started(folder)
+        self.idle.append(self.first)
 
     @native()
     def _connect(self) -> DuckDBPyConnection:
-        if self._starting.apart:
-            return self._starting.started(tempfile.mkdtemp(dir=self.folder))
-        return self._starting.cursor(self.first)
+        return self._apart() if self._starting.apart else self._starting.cursor(self.first)
+
+    def _apart(self) -> DuckDBPyConnection:
+        folder = tempfile.mkdtemp(dir=self.folder)
+        try:
+            states = self._starting.attached()
+            connection = self._starting.started(folder)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        self._own[connection] = folder, states
+        return connection
+
+    def renew(self) -> None:
+        """Let go of DuckDBs apart that have attached a file that is not what it was: each has pages of it in memory."""
+        if not self._starting.apart:
+            return
+        now = self._starting.attached()
+        with self._changed:
+            old = [each for each in self.idle if self._own[each][1] != now]
+            self.idle[:] = [each for each in self.idle if each not in old]
+        for each in old:
+            self._drop(each)
+
+    def _usable(self, connection: DuckDBPyConnection) -> bool:
+        """Whether it is kept: one of each engine is; of DuckDBs apart, each of which has threads, no more than fit."""
+        return not (self._starting.apart and self.idle) or (_idle() + 1) * self._starting.threads <= _THREADS
 
     def _drop(self, connection: DuckDBPyConnection) -> None:
-        """One that was interrupted, perhaps while it removed a type, is closed; the first only with its process."""
-        if connection is not self.first:
+        """One that was interrupted, perhaps while it removed a type, is closed; of cursors, the first with its process.
+
+        A DuckDB of its own goes with its folder.
+        """
+        if self._starting.apart:
+            folder, _ = self._own.pop(connection)
+            with native():
+                connection.close()
+            shutil.rmtree(folder, ignore_errors=True)
+        elif connection is not self.first:
             connection.close()
 
     def close(self) -> None:
@@ -124,7 +159,7 @@ class DuckDB(SQLEngine):
         folder = tempfile.mkdtemp(prefix="privet-", dir=self._starting.resources.get("spill"))
         try:
             object_store.check_before_debit(self._objects)
-            home = _Home(self._starting.started(folder), folder, self._starting)
+            home = _Home(folder, self._starting)
             with home.connection() as connection:
                 self._check_public(lambda sql, context: _rows(connection, home.lists, sql, context))
                 if trial:
@@ -186,10 +221,14 @@ class DuckDB(SQLEngine):
     @contextmanager
     def _looking(self) -> Iterator[Ask]:
         """One cursor, and files that stay as they are."""
-        with self._homes[os.getpid()].connection() as cursor:
+        home = self._homes[os.getpid()]
+        home.renew()
+        with home.connection() as cursor:
             files = Unchanged(source for _, source in self._starting.sources)
 
-            def ask(sql: str, context: Context) -> Rows:
+            def ask(sql: str, context: Context) -> Rows | None:
+                if self._stopped:  # while a DuckDB was started
+                    return None
                 found = self._interruptible(
                     lambda: self._run(cursor, sql, context), cursor.interrupt, lambda: cursor.query_progress() / 100
                 )
@@ -253,6 +292,15 @@ def _abandon(homes: dict[int, _Home]) -> None:
 
 
 _OPEN: WeakSet[DuckDB] = WeakSet()
+
+
+def _idle() -> int:
+    """How many DuckDBs apart are idle in this process, of all engines."""
+    try:
+        homes = [engine._homes.get(os.getpid()) for engine in _OPEN if engine._starting.apart]
+    except RuntimeError:  # another thread has just opened one
+        return _idle()
+    return sum(len(home.idle) for home in homes if home is not None)
 
 
 @atexit.register

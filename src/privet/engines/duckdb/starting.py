@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
@@ -11,6 +13,16 @@ from duckdb import DuckDBPyConnection
 
 from privet.engines.base import Resources, Source
 from privet.engines.duckdb import attaching
+from privet.engines.duckdb.files import DuckDBFile
+from privet.engines.unchanged import states
+from privet.errors import SourceError
+from privet.system.stopping import current
+
+_READERS = 8  # threads of DuckDB's own that read ahead
+_COLUMNS = (
+    "SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE database_name = 'memory' AND NOT internal "
+    "ORDER BY ALL"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +32,25 @@ class Starting:
     sources: Sequence[tuple[str, Source]]
     """By the names that statements use."""
     resources: Resources
+    _types: list[list[Any]] = field(default_factory=list)
+    """The columns of all views and tables, and their types, in the first of them: statements are made for these."""
 
     @property
     def apart(self) -> bool:
         """Whether each question has a DuckDB, and so memory, of its own."""
         return self.resources.get("apart", False)
 
+    @property
+    def threads(self) -> int:
+        """How many threads each has, also while it is idle."""
+        return (self.resources.get("threads") or os.cpu_count() or 1) + _READERS
+
     def started(self, folder: str) -> DuckDBPyConnection:
-        """One more, which writes to this folder what does not fit into memory. No other may write there."""
+        """One more, which writes to this folder what does not fit into memory. No other may write there.
+
+        It reads columns of the types that the first one did, whatever became of a file. A question that is stopped
+        meanwhile need not wait for it.
+        """
         connection = duckdb.connect(
             ":memory:",
             config={
@@ -39,14 +62,29 @@ class Starting:
                 "default_collation": "",  # texts are equal if their bytes are
             },
         )
+        question = current()
         try:
-            for name, source in self.sources:
-                attaching.attach(connection, source, name)
-            self._harden(connection, folder)
+            with nullcontext() if question is None else question.ended_by(connection.interrupt):
+                for name, source in self.sources:
+                    attaching.attach(connection, source, name)
+                self._check_types(connection)
+                self._harden(connection, folder)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def attached(self) -> object:
+        """The state of all files that are attached. From these DuckDB keeps pages, as long as it is open."""
+        files = (source for _, source in self.sources if isinstance(source, DuckDBFile))
+        return states(sorted({path for source in files for path in source.files()}))
+
+    def _check_types(self, connection: DuckDBPyConnection) -> None:
+        found = connection.execute(_COLUMNS).fetchall()
+        if not self._types:
+            self._types.append(found)
+        elif found != self._types[0]:
+            raise SourceError("the columns of a table are not what they were when it was opened")
 
     def cursor(self, first: DuckDBPyConnection) -> DuckDBPyConnection:
         """A cursor of one that was started."""
