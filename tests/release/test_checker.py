@@ -72,7 +72,7 @@ def test_it_works_alone() -> None:
     assert found.returncode == 0, found.stderr
     epsilon, loaded = found.stdout.splitlines()
     assert epsilon == "epsilon 1"
-    assert loaded == "['accuracy', 'codec', 'errors', 'exact', 'mechanisms', 'names', 'noise', 'privacy']"
+    assert loaded == "['accuracy', 'codec', 'errors', 'exact', 'mechanisms', 'names', 'noise', 'privacy', 'system']"
     claimed = copy.deepcopy(document)
     claimed["derived"]["measurements"][0]["scale"] = "1/1000"
     refused = checked_alone(claimed)
