@@ -20,7 +20,7 @@ _CLAIM = re.compile(r"[A-Za-z0-9_.:/-]{1,100}")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether this is a name of the machine itself, so that nobody is in between.
+    """Whether this is a name of the machine itself: then nobody is in between.
 
     Example:
         >>> is_loopback("localhost"), is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("example.org")

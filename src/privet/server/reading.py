@@ -47,7 +47,7 @@ def statement(session: Preview, asked: CappedStatement) -> Query | str:
     except UserError as error:
         raise QueryError(f"query: {error.what}", subject=Subject("argument", "query")) from None
     except (*_MALFORMED, InternalError):
-        raise QueryError("query: this is no query", subject=Subject("argument", "query")) from None
+        raise QueryError("query: this is not a query", subject=Subject("argument", "query")) from None
     if not isinstance(query, Query):
         raise QueryError("query: must be a query, not a part of one", subject=Subject("argument", "query"))
     session.dataset.catalog.check(query)

@@ -51,7 +51,7 @@ class Person:
     openid: str | None = None
     """What a provider of OpenID Connect must call them at their first sign-in, such as an e-mail address."""
     linked: bool = False
-    """Whether they have signed in by OpenID Connect, so that only this person at the provider is let in."""
+    """Whether they have signed in by OpenID Connect: then only this person at the provider is let in."""
 
 
 @dataclass(frozen=True, slots=True)

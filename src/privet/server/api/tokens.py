@@ -44,7 +44,7 @@ async def create_token(call: Call) -> Response:
 
 
 async def revoke_token(call: Call) -> Response:
-    """Revoke a token. One that is no person may revoke itself, and with it nothing else, whatever there is."""
+    """Revoke a token. A token can revoke only itself, unless it is a steward's without any limit."""
     own = call.me.token
     if own is not None and call.path("token") != own.id and not ADMITS[Rule.ADMINISTERS](call.me):
         raise Refusal(403, "A token can revoke only itself. Sign in to revoke others")

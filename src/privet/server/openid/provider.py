@@ -46,7 +46,7 @@ class Endpoints:
     secret_in_body: bool
     """Whether the client secret is sent in the form; otherwise in the header Authorization."""
     names_itself: bool
-    """Whether its answers name it (`iss`, RFC 9207), so that one without its name is not its own."""
+    """Whether its answers name it (`iss`, RFC 9207): then an answer without it is refused."""
 
 
 class Provider:
