@@ -32,7 +32,7 @@ class CompiledBuckets:
         counts: list[dict[int, int]] = [{} for _ in range(self.groups)]
         only, finer = buckets.only, buckets.coarse - buckets.shift
         if self.groups == 1 and only is None:  # thousands of buckets, where Python is the slower part
-            return [{b: n for g, b, n in rows if g == 0 and b is not None and n is not None}]
+            return [{int(b): int(n) for g, b, n in rows if g == 0 and b is not None and n is not None}]
         for group, bucket, many in rows:
             # rows without a group or a code are counted together, which is quicker than a filter
             if group is None or bucket is None or many is None or not 0 <= group < self.groups:

@@ -28,7 +28,7 @@ def shown(balance: Balance, latest: PrivacyEvent | None, *, yours: bool = True) 
     """What is left of the tightest cap, and for how many questions like the latest that is enough."""
     remaining = balance.remaining
     tightest = nearest([limit for limit in balance.limits() if limit.lasting])
-    granted = show_down(tightest.cap)  # rounded as what is left of it, so that all of it looks like all of it
+    granted = show_down(tightest.cap)  # rounded as what is left of it, or all of it would not look like all of it
     more = ""
     if latest is not None:
         times = remaining.times(latest)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from privet.errors import Remedy, SourceError, Subject, argument, write
 
 NOT_CLOSED = "a quote that is not closed"
-"""Why a line is no row if a quoted field goes on in the next line, or if its closing quote is missing."""
+"""Why a line is not a row if a quoted field goes on in the next line, or if its closing quote is missing."""
 ENCODINGS = ("utf-8", "ascii", "latin-1", "iso-8859-15", "cp1252", "cp1250", "cp1251", "mac-roman")
 """Encodings in which every newline byte ends a line, whatever the text."""
 
