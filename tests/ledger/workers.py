@@ -686,17 +686,27 @@ def interrupted(where: str, times: int) -> Counter[str]:
         fired = True
         raise KeyboardInterrupt
 
+    def step(name: str) -> None:
+        charge = ledger.reserve(dataset="people", analyst="ann", request_id=name, events=[cost(PRICE)])
+        ledger.settle(charge, "answered", "42")
+        with suppress(BudgetError):
+            ledger.reserve(dataset="people", analyst="ann", request_id=None, events=[cost(10**7)])
+        ledger.balance("people")
+
+    def seconds(name: str) -> float:
+        start = time.perf_counter()
+        step(name)
+        return time.perf_counter() - start
+
+    # a fixed time would be too long for some machines: nearly all signals would come after the step
+    longest = 1.5 * min(seconds(f"before {i}") for i in range(10))
     signal.signal(signal.SIGALRM, interrupt)
     for i in range(times):
         fired = lost = False
         try:
-            signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.00005, 0.004))
+            signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.00005, longest))
             try:
-                charge = ledger.reserve(dataset="people", analyst="ann", request_id=f"{i}", events=[cost(PRICE)])
-                ledger.settle(charge, "answered", "42")
-                with suppress(BudgetError):
-                    ledger.reserve(dataset="people", analyst="ann", request_id=None, events=[cost(10**7)])
-                ledger.balance("people")
+                step(f"{i}")
             except Exception as error:
                 seen[f"{type(error).__name__}: {error}"] += 1
             seen[("lost" if lost else "swallowed") if fired else "done"] += 1
