@@ -64,10 +64,12 @@ def asked(engine: type[Any], rows: Sequence[Row], *, person: bool = True) -> tup
     return engine({"t": (made.schema, made.source)}, salt=b"salt"), made.relation.input
 
 
-def held(engine: type[Any], rows: Sequence[Row], keys: Sequence[str], most: int | None) -> list[Held]:
+def held(
+    engine: type[Any], rows: Sequence[Row], keys: Sequence[str], most: int | None, *, weighed: bool = True
+) -> list[Held]:
     opened, of = asked(engine, rows, person=most is not None)
     how = Unbounded() if most is None else PeopleInGroups(most)
-    statement = Holders(of, tuple(map(Column, keys)), how)
+    statement = Holders(of, tuple(map(Column, keys)), how, weighed)
     assert opened.supports(statement) is None
     try:
         return opened.holders(statement)
@@ -114,6 +116,29 @@ def test_people_are_counted_once_for_each_key(engine: type[Any]) -> None:
         assert found == sorted(found)
         assert all(can_appear(part) for each in found for part in each.key)
     assert "x" * 200 in {key for (key,) in people_of(held(engine, [(1, "x" * 200, 0)], ["k"], 3))}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_people_are_weighed_only_if_that_is_asked(engine: type[Any]) -> None:
+    """Else everybody counts as if they held as many keys as anybody may: that never weighs more than their own."""
+    rows = [*world(Random(3), people=8), (100, "a", 0)]
+    for most in (1, 2, 100):
+        weighed, alike = (held(engine, rows, ["k"], most, weighed=each) for each in (True, False))
+        assert people_of(weighed) == people_of(alike)
+        assert {each.keys for each in alike} == {most}
+        assert max(each.keys for each in weighed) <= most
+        assert (len({each.keys for each in weighed}) > 1) is (most > 1)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_text_that_can_not_appear_counts_towards_the_cap(engine: type[Any]) -> None:
+    """Whether a text is printable is Python's word, the same for all engines; a long one does not count at all."""
+    rows: list[Row] = [(i, text, 0) for i in range(200) for text in ("a", "\u0378", "b\n", "é" * 401)]
+    counted = people_of(held(engine, rows, ["k"], 1))
+    assert set(counted) == {("a",)}
+    assert 30 < counted["a",] < 110  # a third of the people, since the choice is even
+    assert people_of(held(engine, rows, ["k"], 3)) == Counter({("a",): 200})
+    assert held(engine, [(1, "é" * 400, 0), (1, "é" * 200, 0)], ["k"], 2) == [Held(("é" * 200,), 2, 1)]
 
 
 def test_rows_are_counted_if_each_is_protected_on_its_own() -> None:

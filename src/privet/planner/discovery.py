@@ -53,6 +53,11 @@ class Discovery:
     holders: Holders
     selection: Selection
 
+    @classmethod
+    def by(cls, selection: Selection, holders: Holders) -> Discovery:
+        """With this mechanism, for which people are weighed by the number of their keys if they count differently."""
+        return cls(replace(holders, weighed=not isinstance(selection, TruncatedThreshold)), selection)
+
     @property
     def epsilon(self) -> Exact:
         """The epsilon of the choice of keys."""
@@ -106,14 +111,14 @@ def divided(query: Query, asked: Guarantee | None) -> tuple[Discovery, PureDP]:
     holders = Holders(query.input, tuple(query.keys[i].expression for i in groups.unknown), how)
     known: dict[str, Any] = {"max_keys": most, "adjacency": operators.adjacency(query.input), "delta": asked.delta}
     if not query.aggregates:
-        return Discovery(holders, selection(epsilon=asked.epsilon, **known)), PureDP.ZERO
+        return Discovery.by(selection(epsilon=asked.epsilon, **known), holders), PureDP.ZERO
     spent = asked.epsilon * SHARE
     chosen = selection(epsilon=spent, **known)
     if _counts_units(query):
         both = TruncatedThreshold(epsilon=asked.epsilon, **known)
         if both.people_for("1/2") <= chosen.people_for("1/2"):
-            return Discovery(holders, both), PureDP.derived(asked.epsilon)
-    return Discovery(holders, chosen), PureDP.derived(asked.epsilon - spent)
+            return Discovery.by(both, holders), PureDP.derived(asked.epsilon)
+    return Discovery.by(chosen, holders), PureDP.derived(asked.epsilon - spent)
 
 
 def _counts_units(query: Query) -> bool:
@@ -206,7 +211,7 @@ def stored(plan: ReleasePlan, tree: dict[str, Any]) -> ReleasePlan:
     assert plan.discovery is not None
     prices = {name: Exact(tree[name]) for name in ("epsilon", "delta")}
     chosen: Selection = KINDS[tree["mechanism"]](**prices, max_keys=tree["max_keys"], adjacency=tree["adjacency"])
-    return _with(plan, replace(plan.discovery, selection=chosen))
+    return _with(plan, Discovery.by(chosen, plan.discovery.holders))
 
 
 def _with(plan: ReleasePlan, discovery: Discovery) -> ReleasePlan:

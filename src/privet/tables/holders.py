@@ -15,6 +15,9 @@ from privet.tables.types import MOST_GROUPS, NumberType, TextType
 LONGEST = 200
 """The maximum characters of a text that can appear as a key."""
 
+MOST_BYTES = 4 * LONGEST
+"""The maximum bytes of such a text in UTF-8: what engines ask, since a database knows them without reading the text."""
+
 MOST_KEYS = 5
 """The maximum number of unknown keys in one question."""
 
@@ -29,6 +32,16 @@ def is_unknown(key: Node, types: Types) -> bool:
         whole = isinstance(key, Column) and kind.integer and kind.unit == 1 and kind.step is None and not kind.wide
         return whole and kind.most - kind.least >= MOST_GROUPS
     return isinstance(kind, TextType)
+
+
+def is_held(value: object) -> bool:
+    """Whether a value counts as a key of a person: a whole number, or a text that is not too long in bytes.
+
+    Example:
+        >>> is_held("Köln"), is_held("x" * 801), is_held(None)
+        (True, False, False)
+    """
+    return len(value.encode()) <= MOST_BYTES if isinstance(value, str) else type(value) is int
 
 
 def can_appear(value: object) -> bool:
@@ -48,6 +61,7 @@ class Held(NamedTuple):
 
     key: Found
     keys: int
+    """As many as anybody may hold, if the statement does not weigh people by it."""
     people: int
 
 
@@ -57,14 +71,16 @@ class Holders:
 
     Claim: a person is counted once for each combination that they hold, in at most as many as the bounding allows.
     Which of theirs are kept depends on that person's own rows and the salt alone. A row takes part only if each of its
-    values can appear (`can_appear`); such rows are left out before bounding. Nothing that other people hold leaves a
-    combination out, however many there are, so that one person changes the count of each of their own by one, and no
-    other.
+    values can be held (`is_held`). Of the combinations that are counted, those stay whose values can appear
+    (`can_appear`): Python decides that, the same for every engine. Nothing that other people hold leaves a combination
+    out, however many there are, so that one person changes the count of each of their own by one, and no other.
     """
 
     input: Operator
     keys: tuple[Node, ...]
     bounding: PeopleInGroups | Unbounded
+    weighed: bool = True
+    """Whether it matters how many keys each person holds, which takes longer to count."""
 
     def __post_init__(self) -> None:
         types: Types = self.input.types()

@@ -14,10 +14,6 @@ _MANY = 10
 _PARTS = {"weekday": "isodow"}
 
 
-_UNPRINTABLE = r"[\p{C}\p{Zl}\p{Zp}\x{A0}\x{1680}\x{2000}-\x{200A}\x{202F}\x{205F}\x{3000}]"
-"""What Python does not call printable, except for code points that are not assigned."""
-
-
 class DuckDBDialect(Dialect):
     """What the compiler asks of DuckDB.
 
@@ -40,7 +36,6 @@ class DuckDBDialect(Dialect):
     boolean = "BOOLEAN"
     moments = {"date": "DATE", "time": "TIMESTAMP"}  # noqa: RUF012
     word_bits = 64
-    barrier = " OFFSET 0"
 
     def parameter(self, number: int) -> str:
         return f"${number}::VARCHAR"
@@ -114,8 +109,8 @@ class DuckDBDialect(Dialect):
     def is_listed(self, text: str, values: tuple[str, ...], context: Context) -> str:
         return f"TRY_CAST({text} AS {context.listed(values)}) IS NOT NULL"
 
-    def can_appear(self, sql: str, longest: int) -> str:
-        return f"({sql} IS NOT NULL AND length({sql}) <= {longest} AND NOT regexp_matches({sql}, '{_UNPRINTABLE}'))"
+    def is_short(self, sql: str, most: int) -> str:
+        return f"strlen({sql}) <= {most}"
 
     # --- dates ------------------------------------------------------------------------------------
 

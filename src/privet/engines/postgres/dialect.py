@@ -21,13 +21,6 @@ _NONNEGATIVE = 2**63 - 1
 _PIECE = 39  # bits; the highest of three pieces of a float has more
 _WORD, _BYTES = re.compile(r"CAST\([^()]+ AS bigint\)"), re.compile(r"\(\w+ COLLATE \"C\"\)")
 _FEW, _SHORT = 128, 40  # how many texts are listed in a statement, if what is compared with them is no longer
-_UNPRINTABLE = (
-    r"[\u0001-\u001f\u007f-\u00a0\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u1680\u180e"
-    r"\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ue000-\uf8ff\ufeff\ufff9-\ufffb"
-    r"\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001"
-    r"\U000e0020-\U000e007f\U000f0000-\U0010ffff]"
-)
-"""What Python does not call printable, except for code points that are not assigned."""
 
 
 class PostgresDialect(Dialect):
@@ -51,7 +44,6 @@ class PostgresDialect(Dialect):
     moments = {"date": "date", "time": "timestamp"}  # noqa: RUF012
     word_bits = 63  # there are no unsigned integers
     fence = " OFFSET '0'::bigint"  # a 0 without quotes is cast later, and nothing below would run in parallel
-    barrier = fence
 
     def parameter(self, number: int) -> str:
         return f"${number}::text"
@@ -192,14 +184,6 @@ class PostgresDialect(Dialect):
 
     def is_listed(self, text: str, values: tuple[str, ...], context: Context) -> str:
         return f"({_numbered(values, context)} -> {text} IS NOT NULL)"
-
-    def is_short(self, sql: str, longest: int) -> str:
-        return f"octet_length({sql}) <= {4 * longest}"  # known without reading the text
-
-    def can_appear(self, sql: str, longest: int) -> str:
-        # a text of hundreds of megabytes is not read by a regular expression without an error
-        plain = f"char_length({sql}) <= {longest} AND {sql} !~ '{_UNPRINTABLE}'"
-        return f"(CASE WHEN {self.is_short(sql, longest)} THEN {plain} ELSE false END)"
 
     # --- dates ------------------------------------------------------------------------------------
 

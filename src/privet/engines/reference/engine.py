@@ -31,7 +31,7 @@ from privet.engines.unchanged import SameFiles
 from privet.errors import NoAnswer, SourceError
 from privet.system.closing import Closing
 from privet.system.stopping import check_not_stopped
-from privet.tables.holders import Held, Holders, can_appear
+from privet.tables.holders import Held, Holders, can_appear, is_held
 from privet.tables.schema import PublicSchema
 from privet.tables.statement import Buckets, Distinct, Statement, counted_code
 
@@ -180,10 +180,14 @@ class Reference(Closing):
                 raise SystemExit
             values = (value_of(evaluate(key, read, "key", types)) for key in statement.keys)
             key = tuple(value if value is None or isinstance(value, str) else int(value) for value in values)
-            if all(map(can_appear, key)):
+            if all(map(is_held, key)):
                 own.append((who, key))
-        counts = Counter((key, many) for key, many in few_keys(own, statement.bounding, self._salt))
-        return sorted(Held(key, many, people) for (key, many), people in counts.items())
+        counts = Counter(
+            (key, many if statement.weighed else statement.most)
+            for key, many in few_keys(own, statement.bounding, self._salt)
+        )
+        counted = (Held(key, many, people) for (key, many), people in counts.items())
+        return sorted(each for each in counted if all(map(can_appear, each.key)))
 
     def ready(self) -> None:
         """Make sure that objects are what they were."""

@@ -24,8 +24,6 @@ _SUMMED = 63 - _ROWS  # bits of an integer that so many of can be added in 64 bi
 _BASE = 2**63
 _PIECE = 39  # bits; the highest of three pieces of a float has more
 _FEW = 8  # texts up to this are compared one by one; of more, those with the same checksum
-_UNPRINTABLE = r"[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\x{A0}\x{1680}\x{2000}-\x{200A}\x{202F}\x{205F}\x{3000}]"
-"""What Python does not call printable, except for code points that are not assigned."""
 _PLACE = "from_json({}, 'array<array<string>>')"
 _NUMBER = "from_json({}, 'array<array<int>>')"
 
@@ -220,13 +218,8 @@ class SparkDialect(Dialect):
     def is_listed(self, text: str, values: tuple[str, ...], context: Context) -> str:
         return f"({self.place(text, values, context)} IS NOT NULL)"
 
-    def is_short(self, sql: str, longest: int) -> str:
-        return f"octet_length({sql}) <= {4 * longest}"  # known without reading the text
-
-    def can_appear(self, sql: str, longest: int) -> str:
-        # what is not UTF-8 could not be fetched
-        plain = f"char_length({sql}) <= {longest} AND NOT {sql} RLIKE r'{_UNPRINTABLE}'"
-        return f"(CASE WHEN {self.is_short(sql, longest)} AND is_valid_utf8({sql}) THEN {plain} ELSE false END)"
+    def can_be_sent(self, sql: str) -> str | None:
+        return f"is_valid_utf8({sql})"  # others would come back altered, or not at all
 
     # --- dates ------------------------------------------------------------------------------------
 
@@ -294,15 +287,9 @@ class SparkDialect(Dialect):
     def count_where(self, condition: str) -> str:
         return f"count_if({condition})"
 
-    def counted(self, rows: str, by: str, condition: str) -> str:
-        # a condition on the columns alone would be asked of each row, before they are grouped
-        asked = f"CASE WHEN n > 0 THEN {condition} ELSE false END"
-        return f"SELECT * FROM (SELECT {by}, count(*) AS n FROM ({rows}) GROUP BY {by}) WHERE {asked}"
-
-    def once(self, rows: str, part: str, by: str, condition: str) -> str:
+    def once(self, rows: str, part: str, by: str) -> str:
         # each part in one place from the start: else rows are moved by all columns, and then again by the part
-        near = f"SELECT * FROM ({rows}) DISTRIBUTE BY {part}"
-        return f"SELECT {part}, {by} FROM ({self.counted(near, f'{part}, {by}', condition)})"
+        return f"SELECT DISTINCT {part}, {by} FROM (SELECT * FROM ({rows}) DISTRIBUTE BY {part})"
 
     def numbered(self, rows: str, by: str, order: str, most: int) -> str:
         window = f"PARTITION BY {by} ORDER BY {order}"

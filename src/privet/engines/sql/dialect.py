@@ -84,8 +84,6 @@ class Dialect(ABC):
     fence: ClassVar[str] = ""
     """What ends a subquery whose columns are to be computed once, where a database would write their expressions
     wherever they are used: layer by layer, the text could double."""
-    barrier: ClassVar[str] = ""
-    """What ends a subquery that groups rows, where a database would ask a condition on its groups of each row."""
 
     # --- names and literals ---------------------------------------------------------------------
 
@@ -252,13 +250,13 @@ class Dialect(ABC):
     def is_listed(self, text: str, values: tuple[str, ...], context: Context) -> str:
         """Whether a text that is not NULL is one of some public texts."""
 
-    def is_short(self, sql: str, longest: int) -> str:
-        """Whether a text is not NULL, and may have no more than so many characters: what is quickly known of it."""
-        return f"length({sql}) <= {longest}"
+    def is_short(self, sql: str, most: int) -> str:
+        """Whether a text has at most so many bytes, which is known without reading it; NULL for NULL."""
+        return f"octet_length({sql}) <= {most}"
 
-    @abstractmethod
-    def can_appear(self, sql: str, longest: int) -> str:
-        """Whether a text is not NULL, not longer than this, and printable, as far as the database knows."""
+    def can_be_sent(self, sql: str) -> str | None:
+        """Whether a text can come back as it is; None where every text can."""
+        return None
 
     # --- dates ------------------------------------------------------------------------------------
 
@@ -299,13 +297,9 @@ class Dialect(ABC):
     def count_where(self, condition: str) -> str:
         """How many rows meet a condition."""
 
-    def counted(self, rows: str, by: str, condition: str) -> str:
-        """The values of the columns `by` of a SELECT, if they meet a condition, and the number `n` of their rows."""
-        return f"SELECT * FROM (SELECT {by}, count(*) AS n FROM ({rows}) GROUP BY {by}{self.barrier}) WHERE {condition}"
-
-    def once(self, rows: str, part: str, by: str, condition: str) -> str:
-        """The values of `part` and `by`, each once, if they meet a condition; what follows is done part by part."""
-        return f"SELECT * FROM (SELECT DISTINCT {part}, {by} FROM ({rows}){self.barrier}) WHERE {condition}"
+    def once(self, rows: str, part: str, by: str) -> str:
+        """The values of `part` and `by`, each once; what follows is done part by part."""
+        return f"SELECT DISTINCT {part}, {by} FROM ({rows})"
 
     def ranked(self, rows: str, rank: str, condition: str) -> str:
         """The rows of a SELECT whose rank (a window function) meets a condition; another column may be added."""

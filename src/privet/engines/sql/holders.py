@@ -10,7 +10,7 @@ from privet.engines.sql.dialect import Dialect
 from privet.engines.sql.expressions import Compiler
 from privet.engines.sql.relations import Relations, Stored
 from privet.engines.sql.text import Context, Layers
-from privet.tables.holders import LONGEST, Held, Holders, can_appear
+from privet.tables.holders import MOST_BYTES, Held, Holders, can_appear
 from privet.tables.statement import PeopleInGroups
 
 
@@ -22,7 +22,7 @@ class CompiledHolders:
     context: Context
 
     def read(self, rows: list[tuple[Any, ...]]) -> list[Held]:
-        """What was counted, in the order of keys; a text that the database took for printable may still not be."""
+        """What was counted, in the order of keys, of those that can appear."""
         held = (Held(tuple(key), int(keys), int(people)) for *key, keys, people in rows)
         return sorted(each for each in held if all(map(can_appear, each.key)))
 
@@ -41,18 +41,20 @@ def compiled_holders(
     layers.source = f"({rows.select()})"
     names = [f"k{i}" for i in range(len(values))]
     texts = [name for value, name in zip(values, names, strict=True) if value.kind == "text"]
-    known = [dialect.is_short(v.sql, LONGEST) if v.kind == "text" else f"{v.sql} IS NOT NULL" for v in values]
+    known = [dialect.is_short(v.sql, MOST_BYTES) if v.kind == "text" else f"{v.sql} IS NOT NULL" for v in values]
     read = [f"{value.sql} AS {name}" for value, name in zip(values, names, strict=True)]
     by = ", ".join(names)
-    # of each text only once, and not of each row: that takes longer than the rest
-    shown = " AND ".join([*(dialect.can_appear(name, LONGEST) for name in texts), "true"])
+    sent = [condition for condition in map(dialect.can_be_sent, texts) if condition is not None]
+    where = f" WHERE {' AND '.join(sent)}" if sent else ""
     if not person:
-        counted = dialect.counted(layers.select(read, " AND ".join(known)), by, shown)
-        return CompiledHolders(f"SELECT {by}, 1, n FROM ({counted})", context)
+        own = layers.select(read, " AND ".join(known))
+        return CompiledHolders(f"SELECT {by}, 1, count(*) FROM ({own}){where} GROUP BY {by}", context)
     own = layers.select(["u", *read], " AND ".join([*known, "u IS NOT NULL"]))
-    once = dialect.once(own, "u", by, shown)
     hashed = [relations.who, *(dialect.bytewise(name) if name in texts else name for name in names)]
     order = f"{dialect.hashed(key, hashed)}, {by}"
-    kept = dialect.ranked(once, f"row_number() OVER (PARTITION BY u ORDER BY {order})", f"<= {statement.most}")
+    rank = f"row_number() OVER (PARTITION BY u ORDER BY {order})"
+    kept = dialect.ranked(dialect.once(own, "u", by), rank, f"<= {statement.most}")
+    if not statement.weighed or statement.most == 1:
+        return CompiledHolders(f"SELECT {by}, {statement.most}, count(*) FROM ({kept}){where} GROUP BY {by}", context)
     counted = f"SELECT {by}, count(*) OVER (PARTITION BY u) AS held FROM ({kept})"
-    return CompiledHolders(f"SELECT {by}, held, count(*) FROM ({counted}) GROUP BY {by}, held", context)
+    return CompiledHolders(f"SELECT {by}, held, count(*) FROM ({counted}){where} GROUP BY {by}, held", context)
