@@ -414,8 +414,9 @@ print(spark.sparkContext.uiWebUrl, spark.conf.get("spark.ui.showConsoleProgress"
 """
 
 CLASSIC = """
-import io, logging, os
+import io, logging, os, warnings
 from privet.engines.spark import sessions
+warnings.filterwarnings("ignore", category=DeprecationWarning)  # newer Pythons warn of forks beside threads
 spark.sparkContext.setLogLevel("INFO")
 spark.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
 spark.sql("CREATE DATABASE sales")
