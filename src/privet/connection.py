@@ -14,7 +14,7 @@ from threading import RLock
 from typing import Any
 
 from privet import ledger as ledgers
-from privet.engines import open_engine
+from privet.engines import choose, open_engine
 from privet.engines.base import Engine
 from privet.ledger import Ledger, TableFacts, memory_ledger, open_ledger
 from privet.ledger.opening import existing_ledger
@@ -46,6 +46,7 @@ class Connection:
         self._facts, self._version, self._same_budget = facts, version, same_budget
         self._tables, self._public = tables, public
         self._where, self.engine_options = where, dict(engine_options)
+        choose((each.source for each in (*tables.values(), *public.values())), self.engine_options.get("name", ""))
         self._own: Ledger | None = None  # opened here, so closed here
         self._read_only: Ledger | None = None
         self._ledger: Ledger | None = None

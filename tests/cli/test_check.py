@@ -55,6 +55,17 @@ def test_rows_that_are_private_and_public(shell: Shell) -> None:
     assert "so they can't be public" in shell.run("check").err
 
 
+def test_an_engine_that_does_not_read_the_tables(shell: Shell) -> None:
+    """It is refused wherever the policy is read, and no ledger is created."""
+    Path("privet.toml").write_text(POLICY.replace("budget =", 'engine = "postgres"\nbudget ='))
+    question = "SELECT COUNT(*) FROM people"
+    for command in (["check"], ["explain", question, "--epsilon", "1"], ["query", question, "--epsilon", "1"]):
+        done = shell.run(*command)
+        assert done.code == 2
+        assert "the engine 'postgres' can't read all tables of this dataset. Leave the engine out" in done.err
+    assert not Path("people.ledger").exists()
+
+
 def test_the_policy_and_the_ledger(shell: Shell) -> None:
     shell("query", "SELECT COUNT(*) FROM people", "--epsilon", "1")
     Path("privet.toml").write_text(POLICY.replace("{ epsilon = 3 }", "{ epsilon = 4 }"))

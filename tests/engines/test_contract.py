@@ -454,7 +454,7 @@ def test_a_source_that_an_engine_can_t_read(tmp_path: Path) -> None:
     table = pv.table(
         "t", pv.duckdb_file(tmp_path / "t.duckdb", "t"), protect=each_row(), columns={"x": declared.integer(0, 9)}
     )
-    with pytest.raises(UserError, match="the engine 'reference' can't read all of these sources"):
+    with pytest.raises(UserError, match="the engine 'reference' can't read all tables of this dataset"):
         pv.Session([table], budget=pv.PureDP(1), ledger=None, engine="reference")
     with pv.Session([table], budget=pv.PureDP(1), ledger=None) as session:
         assert session.dataset.engine.name == "duckdb"

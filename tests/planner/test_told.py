@@ -48,6 +48,14 @@ CASES: dict[str, tuple[Any, tuple[str, ...]]] = {
         lambda: GROUPED.group_by("smoker").agg(n=pv.count()),
         ("at most 2 groups per person with 4 rows in each", NONE),
     ),
+    "one group": (
+        lambda: GROUPED.group_by("smoker").agg(n=pv.count()).cap(max_groups=1, max_rows_per_group=2),
+        ("at most 1 group per person with 2 rows in it (set by this query)", NONE),
+    ),
+    "one row of one group": (
+        lambda: GROUPED.group_by("smoker").agg(n=pv.count()).cap(max_groups=1, max_rows_per_group=1),
+        ("at most 1 row per person (set by this query)", NONE),
+    ),
     "a cap by groups without groups": (lambda: GROUPED.agg(n=pv.count()), ("at most 4 rows per person", NONE)),
     "rows and people": (
         lambda: GROUPED.group_by("region").agg(n=pv.count(), who=pv.count_people()),

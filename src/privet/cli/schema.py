@@ -84,7 +84,7 @@ def _protects(table: TablePolicy) -> str:
         return "protects each row"
     if protect.max_groups is not None:
         return (
-            f"protects each {protect.id}; uses at most {protect.max_groups} groups per person, "
-            f"with {protect.max_rows_per_group} rows each"
+            f"protects each {protect.id}; uses at most {some(protect.max_groups, 'group')} per person, "
+            f"with {some(protect.max_rows_per_group or 1, 'row')} each"
         )
     return f"protects each {protect.id}; uses at most {some(protect.max_rows, 'row')} per person"

@@ -5,9 +5,9 @@ speaks SQL: `duckdb/` and `postgres/`. `reference/` computes the same row by row
 """
 
 from privet.engines.base import FAILED, ArrowRows, Engine, ParquetFiles, ParquetObjects, Source, Unsupported
-from privet.engines.registry import ENGINES, open_engine
+from privet.engines.registry import ENGINES, choose, open_engine
 
 __all__ = [
     "ENGINES", "FAILED", "ArrowRows", "Engine", "ParquetFiles", "ParquetObjects", "Source", "Unsupported",
-    "open_engine",
+    "choose", "open_engine",
 ]  # fmt: skip

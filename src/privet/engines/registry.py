@@ -45,8 +45,14 @@ def choose(sources: Iterable[Source], name: str = "") -> OpensEngine:
         opened = engine_class(each)
         if all(opened.reads(source) for source in needed):
             return opened
-    what = f"the engine {name!r} can't read all of these sources" if name else "no engine can read all of these sources"
-    raise UserError(what, remedy=Remedy("Write them to Parquet files, which every engine reads"))
+    if name:
+        others = Remedy("Leave the engine out, and Privet takes one that reads them")
+        raise UserError(f"the engine {name!r} can't read all tables of this dataset", remedy=others)
+    raise UserError(
+        "no engine can read all tables of this dataset together",
+        allowed="Private tables that share a dataset are all in files, all in one Postgres database, or all in one Spark",
+        remedy=Remedy("Move the tables to one of these, or make a dataset of each, if no person is in both"),
+    )
 
 
 def open_engine(

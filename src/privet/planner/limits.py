@@ -91,10 +91,13 @@ def of_cap(plan: ReleasePlan, how: Bounding, distinct: str = "") -> str:
         case AtMostRows(1) if not own:
             because = f" ({told})" if (told := "".join(_one_for_each(plan.query.input))) else ""
             return f"at most {few(1, distinct)} per person{because}"
-        case AtMostRows(rows) | AtMostGroups(1, rows):
+        case AtMostRows(rows):
+            return f"at most {few(rows, distinct)} per person{because}"
+        case AtMostGroups(1, rows) if rows == 1 or plan.most_groups == 1:
             return f"at most {few(rows, distinct)} per person{because}"
         case AtMostGroups(groups, rows):
-            return f"at most {some(groups, 'group')} per person with {few(rows, distinct)} in each{because}"
+            each = "each" if groups > 1 else "it"
+            return f"at most {some(groups, 'group')} per person with {few(rows, distinct)} in {each}{because}"
         case PeopleInGroups(groups) if groups < plan.most_groups:
             return f"each person counted in at most {some(groups, 'group')}{because}"
     return ""
