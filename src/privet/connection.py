@@ -46,7 +46,8 @@ class Connection:
         self._facts, self._version, self._same_budget = facts, version, same_budget
         self._tables, self._public = tables, public
         self._where, self.engine_options = where, dict(engine_options)
-        choose((each.source for each in (*tables.values(), *public.values())), self.engine_options.get("name", ""))
+        sources = [*(table.source for table in tables.values()), *(table.source for table in public.values())]
+        choose(sources, self.engine_options.get("name", ""))
         self._own: Ledger | None = None  # opened here, so closed here
         self._read_only: Ledger | None = None
         self._ledger: Ledger | None = None

@@ -174,8 +174,10 @@ def test_a_closed_dataset_is_opened_by_a_command(shell: Shell, failures: int) ->
             ledger.settle(charge, "failed")
     error = shell.refused(4, "query", COUNT, "--epsilon", "0.25", "--fresh")
     assert f"error: {failures} questions " in error
-    assert 'Write: privet ledger reopen --reason "what was done about it"' in error
-    shell("ledger", "reopen", "--reason", "what was done about it")
+    command = ["ledger", "reopen", "--dataset", "people", "--reason", "what was done about it"]
+    assert 'Write: privet ledger reopen --dataset people --reason "what was done about it"' in error
+    assert "The dataset 'people' is open to everybody." in shell.run(*command).err
+    assert "The dataset 'people' was open: none of its questions had failed." in shell.run(*command).err
     shell("query", COUNT, "--epsilon", "0.25", "--fresh")
 
 

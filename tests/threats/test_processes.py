@@ -115,8 +115,12 @@ def test_a_ledger_in_memory_is_not_shared(town: Town) -> None:
     assert after == 1
 
 
+# From Python 3.13 on half of the hooks are a fatal error of Python itself: the others must have locked what these unlock.
+HOOKS = [False, True] if sys.version_info < (3, 13) else [False]
+
+
 @forks
-@pytest.mark.parametrize("hooks", [False, True], ids=["no hooks", "half of the hooks"])
+@pytest.mark.parametrize("hooks", HOOKS, ids=["no hooks", "half of the hooks"][: len(HOOKS)])
 def test_a_fork_that_python_does_not_see_is_refused_before_it_pays(town: Town, where: Path, hooks: bool) -> None:
     code, child, after, seen = town.run(households.unseen_fork, where=where, hooks=hooks)
     assert child.startswith("this dataset was opened by another process")

@@ -50,7 +50,7 @@ def choose(sources: Iterable[Source], name: str = "") -> OpensEngine:
         raise UserError(f"the engine {name!r} can't read all tables of this dataset", remedy=others)
     raise UserError(
         "no engine can read all tables of this dataset together",
-        allowed="Private tables that share a dataset are all in files, all in one Postgres database, or all in one Spark",
+        allowed="The private tables of a dataset are all in files, all in one Postgres database, or all in one Spark",
         remedy=Remedy("Move the tables to one of these, or make a dataset of each, if no person is in both"),
     )
 

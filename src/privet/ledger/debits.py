@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -28,13 +29,14 @@ def debit(
     if totals.failures >= dataset.closes_after or ration.failures >= dataset.closes_for:
         only_analyst = totals.failures < dataset.closes_after
         failures = f"{ration.failures} questions of {analyst!r}" if only_analyst else f"{totals.failures} questions"
+        reopen = f'privet ledger reopen --dataset {shlex.quote(dataset.name)} --reason "what was done about it"'
         raise DatasetClosed(
             f"{failures} failed, so the dataset is closed{f' to {analyst!r}' if only_analyst else ''}. Nothing was "
             "spent",
             subject=Subject("dataset", dataset.name),
             remedy=write(
                 'session.reopen("what was done about it")',
-                terminal='privet ledger reopen --reason "what was done about it"',
+                terminal=reopen,
                 advice="The steward can reopen it",
                 exact=True,
             ),

@@ -196,7 +196,7 @@ class DatasetShape(Part):
     adjacency: Literal["add/remove", "replace"]
     """How neighbouring tables differ: a person is added or removed, or replaced. It can never change."""
     version: fields.Version = "1"
-    """The version of the data; change it when they change. This does not renew the budget."""
+    """The version of the data; change it when rows or sources change. This does not renew the budget."""
     accountant: (
         Annotated[
             str,

@@ -76,8 +76,12 @@ def reopen(reason: Why, where: Where = None, policy: ByPolicy = None, dataset: W
     Example: privet ledger reopen people.ledger --reason "more memory for the engine"
     """
     ledger, contract = opened(where, policy, read_only=False)
-    ledger.reopen(one_dataset(ledger, dataset, contract), reason, by=cli_user())
+    name = one_dataset(ledger, dataset, contract)
+    failures, _ = ledger.failures(name)
+    ledger.reopen(name, reason, by=cli_user())
     print(ledger.head())
+    what = f"{name!r} is open to everybody" if failures else f"{name!r} was open: none of its questions had failed"
+    print(f"The dataset {what}.", file=sys.stderr)
 
 
 def protect(
