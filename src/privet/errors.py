@@ -300,7 +300,7 @@ class NotChecked(VerificationError):
 
 
 class NoAnswer(PrivetError):
-    """The engine failed after the debit. The text is always the same, because details could reveal a row."""
+    """The engine failed after the debit, with one text for all reasons; or the dataset is closed after failures."""
 
 
 class DatasetClosed(NoAnswer):

@@ -115,7 +115,7 @@ def test_a_ledger_in_memory_is_not_shared(town: Town) -> None:
     assert after == 1
 
 
-# From Python 3.13 on half of the hooks are a fatal error of Python itself: the others must have locked what these unlock.
+# Since Python 3.13 half of the hooks are a fatal error: they unlock what the other half must have locked.
 HOOKS = [False, True] if sys.version_info < (3, 13) else [False]
 
 
