@@ -92,7 +92,7 @@ def test_caps_are_other_questions(session: pv.Session) -> None:
         "at most 60 rows per person (buys 3 x visits 20)",
         "at most 2 rows per person (set by this query)",
         "at most 2 groups per person with 1 row in each (set by this query)",
-        "at most 2 rows per person (set by this query)",
+        "at most 1 group per person with 2 rows in it (set by this query)",
     ]
     for each, answer in zip(asked, answers, strict=True):
         assert session.release(each, epsilon=1).noisy == answer.noisy

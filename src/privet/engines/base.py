@@ -5,7 +5,7 @@ An engine never sees noise, epsilon or a ledger. Whatever it is, a guarantee sta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -177,6 +177,8 @@ class ParquetFiles:
     paths: tuple[str, ...]
     columns: tuple[tuple[str, StoredType], ...]
     person: str | None
+    check: Callable[[], None] | None = field(default=None, compare=False, repr=False)
+    """Fails if the files can't be read any more as they were declared; quick, unless one has changed."""
 
     def types(self) -> Mapping[str, StoredType]:
         """The columns and their types."""

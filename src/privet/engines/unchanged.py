@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-from privet.engines.base import FAILED, Looks, ParquetObjects, Source
+from privet.engines.base import FAILED, Looks, ParquetFiles, ParquetObjects, Source
 from privet.errors import NoAnswer
 from privet.tables.holders import Held, Holders
 from privet.tables.statement import Buckets, Statement
@@ -23,22 +23,46 @@ class Changed(Exception):
     """A file is not what it was."""
 
 
-class Unchanged:
-    """The files of some sources, as they are when this is made.
+class Checked:
+    """Files that can be read as they were declared: looked at again once one of them has changed.
 
-    Claim: `check` fails if a file was replaced, or written to, between then and now. A program that sets the time of a
-    file it has written back to what it was, and keeps its size, is not noticed. Many systems count the time of a file
-    in steps of some milliseconds: if one has just changed, this waits until the next change has another time.
+    Claim: after a call that raises nothing, `are_good` was true of the files in the state that they have. They were in
+    state `since` when it was last found true.
+    """
+
+    def __init__(self, are_good: Callable[[], bool], paths: Sequence[str], since: list[tuple[int, ...]]) -> None:
+        self._are_good, self._paths, self._good = are_good, paths, since
+
+    def __call__(self) -> None:
+        now = states(self._paths)
+        if now != self._good:
+            if not self._are_good() or states(self._paths) != now:
+                raise Changed
+            self._good = now
+
+
+class Unchanged:
+    """The files of some sources, as they are when this is made; they can be read as they were declared.
+
+    Claim: `check` fails if a file was replaced, renamed or written to between then and now. Many systems count the time
+    of a file in steps of some milliseconds: if one has just changed, this waits until the next change has another time.
     """
 
     def __init__(self, sources: Iterable[Source]) -> None:
-        in_files = (source for source in sources if not isinstance(source, ParquetObjects))  # those have tags
+        in_files = [source for source in sources if not isinstance(source, ParquetObjects)]  # those have tags
         self._paths = sorted({path for source in in_files for path in source.files()})
+        self._states = self._at_rest()
+        for source in in_files:
+            if isinstance(source, ParquetFiles) and source.check is not None:
+                source.check()
+        self.check()
+
+    def _at_rest(self) -> list[tuple[int, ...]]:
         for _ in range(_TRIES):
-            self._states = states(self._paths)
-            wait = _wait(self._states)
+            found = states(self._paths)
+            wait = _wait(found)
             if not wait:
-                return
+                return found
             time.sleep(wait)
         raise Changed  # it does not come to rest
 
@@ -94,4 +118,4 @@ def _wait(states: Sequence[tuple[int, ...]]) -> float:
 def states(paths: Sequence[str]) -> list[tuple[int, ...]]:
     """What changes of a file when it is written to or replaced."""
     found = map(os.stat, paths)
-    return [(each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns) for each in found]
+    return [(each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for each in found]

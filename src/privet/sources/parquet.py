@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from privet.engines import object_store
 from privet.engines.base import ParquetFiles, ParquetObjects
 from privet.engines.duckdb import files, object_files
 from privet.engines.duckdb.files import Connection
+from privet.engines.unchanged import Checked, states
 from privet.errors import Remedy, SourceError, Subject, write
 from privet.privacy.adjacency import Person
 from privet.sources import checked_files, readings
@@ -50,10 +52,27 @@ def source_of(schema: Schema, source: Any) -> ParquetFiles | ParquetObjects:
     for path in listed:
         _refuse_others(schema.name, str(path))
     paths = paths_of(source)
+    before = states(paths)
+    agreed = _checked(schema, paths)
+    check = Checked(partial(_are_as_before, schema, paths, agreed), paths, before)
+    return ParquetFiles(paths, tuple(agreed.items()), person_of(schema), check)
+
+
+def _are_as_before(schema: Schema, paths: Sequence[str], agreed: Mapping[str, StoredType]) -> bool:
+    """Whether files that were replaced have the types they had, and nothing in them makes a question fail."""
+    try:
+        return _checked(schema, paths) == agreed
+    except SourceError:
+        return False
+
+
+def _checked(schema: Schema, paths: Sequence[str]) -> dict[str, StoredType]:
+    """The columns that are read and their types, the same in all files; whatever they contain can be read."""
+    named = {path: path for path in paths}
     with files.glance() as connection:
-        agreed = _agreed(connection, schema, {path: path for path in paths})
-        _check_readable(connection, {path: path for path in paths}, agreed, _marks_of_file)
-    return ParquetFiles(paths, tuple(agreed.items()), person_of(schema))
+        agreed = _agreed(connection, schema, named)
+        _check_readable(connection, named, agreed, _marks_of_file)
+    return agreed
 
 
 def _objects(schema: Schema, source: Any) -> ParquetObjects:
