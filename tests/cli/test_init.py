@@ -427,6 +427,42 @@ def test_a_policy_is_not_replaced(here: Path, capsys: Refusal, monkeypatch: pyte
     load()
 
 
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("postgresql://me:topsecret@h:5/b?options=-csearch_path%3Dx", "me@h:5/b?options=-csearch_path%3Dx"),
+        ("postgresql://me@h/health?password=topsecret&sslmode=require", "me@h/health?sslmode=require"),
+        ("postgresql://me@h/health?p%61ssword=topsecret", "me@h/health"),
+        ("postgresql://me%3Atopsecret@h/health", "h/health"),
+        ("postgresql://me:top/secret@h/health", None),
+        ("postgresql://me:top@secret@h/health", None),
+        ("postgresql://me:topsecret/health", None),
+        ("mysql://me:topsecret@h/health", None),
+    ],
+)  # fmt: skip
+def test_a_ledger_s_password_is_not_written(
+    here: Path, given: str, kept: str | None, capsys: Refusal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("init", "people.parquet", "--yes", "--person", "person_id", "--ledger", given)
+    if kept is None:
+        said = refused(capsys, monkeypatch, *arguments)
+        assert not (here / "privet.toml").exists()
+    else:
+        said = ran(*arguments).output
+        assert written()["ledger"] == f"postgresql://{kept}"
+        assert "The ledger's address is in the policy without its password." in said
+        assert "The policy has no password. Set PGPASSWORD, or use a password file (~/.pgpass) or a service." in said
+        assert "secret" not in (here / "privet.toml").read_text(encoding="utf-8")
+    assert "secret" not in said
+
+
+def test_a_ledger_s_address_without_a_password_stays(here: Path) -> None:
+    address = "postgresql://me@h:5432/health?options=-csearch_path%3Dx"
+    said = ran("init", "people.parquet", "--yes", "--person", "person_id", "--ledger", address).output
+    assert written()["ledger"] == address
+    assert "without its password" not in said
+
+
 def test_odd_names(here: Path) -> None:
     """Whatever columns are called, what is written loads."""
     odd = ['a "b"', "Age", "age", "tab\there", "x" * 130, "# c", "line\nbreak", "emoji \U0001f600", "is.dotted", "="]

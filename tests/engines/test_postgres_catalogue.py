@@ -10,6 +10,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 from tests import in_postgres
+from tests.cli.steward import ran
 
 import privet as pv
 from privet.engines.postgres import addresses, tables
@@ -170,6 +171,52 @@ def test_an_address_that_is_written_is_read_again(home: str, name: str) -> None:
     for schema in ("public", name):
         again = addresses.parsed(addresses.written(addresses.parsed(home).plain, schema, name))
         assert (again.schema, again.table) == (schema, name)
+
+
+ADDRESSES = [
+    f"{scheme}://{user}{host}{path}{query}{table}"
+    for scheme in ("postgresql", "postgres")
+    for user in ("", "me@", "me:hush@", "me%40corp:hu%2Fsh@", ":hush@")
+    for host in ("", "h", "h:5432", "[::1]:5432", "h:1,[::1]:2", "%2Frun%2Fpostgresql")
+    for path, query in (
+        ("/base", ""), ("/b%20a", "?sslmode=require&sslrootcert=%2Fca.pem"), ("/base", "?host=/run/postgresql"),
+        ("/", "?service=health"), ("", "?dbname=base"), ("/base", "?password=hush&user=you"),
+    )
+    for table in ("", '#clinic."A.b"')
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("user", ["", "me@", "me:hush@"])
+def test_an_address_without_its_password_leads_to_the_same_place(user: str) -> None:
+    for text in (each for each in ADDRESSES if f"://{user}" in each):
+        address = addresses.parsed(text)
+        again = addresses.parsed(address.plain)
+        given, kept = (psycopg.conninfo.conninfo_to_dict(each.url) for each in (address, again))
+        given.pop("password", None)
+        assert kept == given, text
+        assert again.plain == address.plain
+        if "password" not in psycopg.conninfo.conninfo_to_dict(address.url):
+            assert address.plain == address.url
+
+
+def test_a_policy_for_a_service_or_a_socket(home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_postgres.execute("CREATE TABLE visits (patient int, age int)")
+    parts = {name: str(value) for name, value in psycopg.conninfo.conninfo_to_dict(home).items()}
+    service = tmp_path / "services"
+    service.write_text("[health]\n" + "".join(f"{name}={value}\n" for name, value in parts.items()))
+    monkeypatch.setenv("PGSERVICEFILE", str(service))
+    monkeypatch.chdir(tmp_path)
+    socket = f"postgresql:///{parts['dbname']}?host={parts['host']}&user={parts['user']}"
+    for address in ("postgresql:///?service=health", socket):
+        ran("init", f"{address}#visits", "--yes", "--person", "patient", "--max-rows", "5", "--force")
+        assert f'source = "{address}#public.visits"' in (tmp_path / "privet.toml").read_text()
+
+
+def test_two_roles_need_a_password_file(home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_postgres.execute("CREATE TABLE visits (patient int, age int)")
+    monkeypatch.chdir(tmp_path)
+    said = ran("init", f"{home}#visits", "--yes", "--person", "patient", "--ledger", "postgresql://l@h/base").output
+    assert "Use a password file (~/.pgpass) or a service: PGPASSWORD is for one role, not for two." in said
 
 
 POLICY = """

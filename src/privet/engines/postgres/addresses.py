@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from privet.errors import Remedy, SourceError, Subject, write
-from privet.system.addresses import is_public, masked
+from privet.system.addresses import is_public, masked, without_password
 
 _EXAMPLE = "postgresql://reader@db.example.org/health#public.people"
 LIKE = f"An address looks like {_EXAMPLE}"
@@ -35,15 +35,7 @@ class Address:
     @property
     def plain(self) -> str:
         """The database without password and other secrets, for a policy: libpq finds them elsewhere."""
-        parts = urlsplit(self.url)
-        user, at, host = parts.netloc.rpartition("@")
-        query = "&".join(
-            each
-            for each in parts.query.split("&")
-            if is_public(each.partition("=")[0], unquote(each.partition("=")[2]))
-            or each.partition("=")[0] in ("service", "passfile")
-        )
-        return parts._replace(netloc=user.partition(":")[0] + at + host, query=query).geturl()
+        return without_password(self.url)
 
     @property
     def secrets(self) -> tuple[str, ...]:
