@@ -558,11 +558,24 @@ def test_what_was_said_is_not_guessed(here: Path) -> None:
         ("anything", "0 1.5", {"number": [0, Decimal("1.5")]}),
         ("anything", "north, south", {"keys": ["north", "south"]}),
         ("date", "2024-01-01..2024-12-31", {"date": [date(2024, 1, 1), date(2024, 12, 31)]}),
+        *((family, line, {"timestamp": [date(2025, 1, 1), date(2026, 12, 31)]}) for family, line in (
+            ("timestamp", "timestamp 2025-01-01 2026-12-31"), ("timestamp", "2025-01-01 2026-12-31"),
+            ("timestamp", "[2025-01-01, 2026-12-31]"), ("anything", "timestamp 20250101 20261231"),
+        )),
+        ("timestamp", "2025-01-01 2026-12-31T12", {"timestamp": [date(2025, 1, 1), datetime(2026, 12, 31, 12)]}),
         ("anything", "2024-01-01, 2024-12-31", {"date": [date(2024, 1, 1), date(2024, 12, 31)]}),
     ],
 )  # fmt: skip
 def test_forms_of_answers(family: Any, line: str, value: Any) -> None:
     assert shorthand("x", line, family=family) == value
+
+
+def test_a_last_day_means_all_of_it(here: Path) -> None:
+    pq.write_table(pa.table({"id": [1], "seen": [datetime(2026, 12, 31, 23, 59)]}), here / "seen.parquet")
+    ran("init", "seen.parquet", "--yes", "--each-row", "--column", "seen=timestamp 2025-01-01 2026-12-31")
+    assert "seen = { timestamp = [2025-01-01, 2026-12-31] }" in (here / "privet.toml").read_text(encoding="utf-8")
+    (table,) = load().datasets["seen"].tables()
+    assert dict(table.schema.columns)["seen"] == pv.timestamp("2025-01-01", "2026-12-31T23:59:59.999999")
 
 
 @pytest.mark.parametrize(
