@@ -271,6 +271,10 @@ def test_a_database(here: Path) -> None:
     assert 'source = { duckdb = "homes.duckdb", table = "notes", schema = "raw" }' in text
     assert "marker" not in text
     assert dict(tables["sales"].schema.columns) == {"month": pv.integer(1, 12)}
+    with duckdb.connect("homes.duckdb") as connection:
+        connection.execute("CREATE TABLE raw.sales (customer_id UUID)")
+    ran("init", "homes.duckdb", "--yes", "--each-row", "--force")
+    assert {*load().dataset_of("homes").declared} == {"homes", "sales", "notes", "raw_sales"}
     ran("init", "flats=homes.duckdb:homes", "--yes", "--force")
     assert list(load().dataset_of("flats").declared) == ["flats"]
 
@@ -384,7 +388,10 @@ def test_only_the_schema_is_read(here: Path) -> None:
         (("people.parquet", "--yes", "--column", "age"), "does not declare a column"),
         (("people.parquet", "--yes", "--column", "agee=integer 0 1"), "Did you mean 'age'?"),
         (("people.parquet", "--yes", "--column", "age=integer 1 0"), "lower must be less than upper"),
-        (("people.parquet", "people.parquet", "--yes"), "two tables would be named 'people'"),
+        (
+            ("people.parquet", "people.parquet", "--yes"),
+            "two tables would be named 'people'. Give one another name. Write, for example: people_2=people.parquet",
+        ),
         (("people.parquet", "--yes", "-o", "nowhere/privet.toml"), "there is no folder"),
         (
             ("anonymous.parquet", "--yes"),

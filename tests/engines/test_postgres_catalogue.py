@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -212,6 +213,21 @@ def test_a_policy_for_a_service_or_a_socket(home: str, tmp_path: Path, monkeypat
     for address in ("postgresql:///?service=health", local):
         ran("init", f"{address}#visits", "--yes", "--person", "patient", "--max-rows", "5", "--force")
         assert f'source = "{address}#public.visits"' in (tmp_path / "privet.toml").read_text()
+
+
+def test_tables_of_one_name_in_two_schemas(home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_postgres.execute(
+        "CREATE SCHEMA clinic", "CREATE TABLE visits (age int)", 'CREATE TABLE clinic."Visits" (age int)',
+        "CREATE TABLE clinic.people (age int)", "CREATE TABLE clinic_visits (age int)",
+    )  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    ran("init", home, "--yes", "--each-row")
+    (dataset,) = tomllib.loads((tmp_path / "privet.toml").read_text())["datasets"].values()
+    found = {name: table["source"].partition("#")[2] for name, table in dataset["tables"].items()}
+    assert found == {
+        "visits": "public.visits", "clinic_Visits_2": "clinic.Visits", "people": "clinic.people",
+        "clinic_visits": "public.clinic_visits",
+    }  # fmt: skip
 
 
 def test_two_roles_need_a_password_file(home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
