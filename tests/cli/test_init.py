@@ -271,6 +271,10 @@ def test_a_database(here: Path) -> None:
     assert 'source = { duckdb = "homes.duckdb", table = "notes", schema = "raw" }' in text
     assert "marker" not in text
     assert dict(tables["sales"].schema.columns) == {"month": pv.integer(1, 12)}
+    with duckdb.connect("homes.duckdb") as connection:
+        connection.execute("CREATE TABLE raw.sales (customer_id UUID)")
+    ran("init", "homes.duckdb", "--yes", "--each-row", "--force")
+    assert {*load().dataset_of("homes").declared} == {"homes", "sales", "notes", "raw_sales"}
     ran("init", "flats=homes.duckdb:homes", "--yes", "--force")
     assert list(load().dataset_of("flats").declared) == ["flats"]
 
@@ -384,7 +388,10 @@ def test_only_the_schema_is_read(here: Path) -> None:
         (("people.parquet", "--yes", "--column", "age"), "does not declare a column"),
         (("people.parquet", "--yes", "--column", "agee=integer 0 1"), "Did you mean 'age'?"),
         (("people.parquet", "--yes", "--column", "age=integer 1 0"), "lower must be less than upper"),
-        (("people.parquet", "people.parquet", "--yes"), "two tables would be named 'people'"),
+        (
+            ("people.parquet", "people.parquet", "--yes"),
+            "two tables would be named 'people'. Give one another name. Write, for example: people_2=people.parquet",
+        ),
         (("people.parquet", "--yes", "-o", "nowhere/privet.toml"), "there is no folder"),
         (
             ("anonymous.parquet", "--yes"),
@@ -425,6 +432,42 @@ def test_a_policy_is_not_replaced(here: Path, capsys: Refusal, monkeypatch: pyte
     assert (here / "privet.toml").read_text(encoding="utf-8") == "mine"
     ran("init", "people.parquet", "--yes", "--force")
     load()
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("postgresql://me:topsecret@h:5/b?options=-csearch_path%3Dx", "me@h:5/b?options=-csearch_path%3Dx"),
+        ("postgresql://me@h/health?password=topsecret&sslmode=require", "me@h/health?sslmode=require"),
+        ("postgresql://me@h/health?p%61ssword=topsecret", "me@h/health"),
+        ("postgresql://me%3Atopsecret@h/health", "h/health"),
+        ("postgresql://me:top/secret@h/health", None),
+        ("postgresql://me:top@secret@h/health", None),
+        ("postgresql://me:topsecret/health", None),
+        ("mysql://me:topsecret@h/health", None),
+    ],
+)  # fmt: skip
+def test_a_ledger_s_password_is_not_written(
+    here: Path, given: str, kept: str | None, capsys: Refusal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("init", "people.parquet", "--yes", "--person", "person_id", "--ledger", given)
+    if kept is None:
+        said = refused(capsys, monkeypatch, *arguments)
+        assert not (here / "privet.toml").exists()
+    else:
+        said = ran(*arguments).output
+        assert written()["ledger"] == f"postgresql://{kept}"
+        assert "The ledger's address is in the policy without its password." in said
+        assert "The policy has no password. Set PGPASSWORD, or use a password file (~/.pgpass) or a service." in said
+        assert "secret" not in (here / "privet.toml").read_text(encoding="utf-8")
+    assert "secret" not in said
+
+
+def test_a_ledger_s_address_without_a_password_stays(here: Path) -> None:
+    address = "postgresql://me@h:5432/health?options=-csearch_path%3Dx"
+    said = ran("init", "people.parquet", "--yes", "--person", "person_id", "--ledger", address).output
+    assert written()["ledger"] == address
+    assert "without its password" not in said
 
 
 def test_odd_names(here: Path) -> None:
@@ -522,11 +565,24 @@ def test_what_was_said_is_not_guessed(here: Path) -> None:
         ("anything", "0 1.5", {"number": [0, Decimal("1.5")]}),
         ("anything", "north, south", {"keys": ["north", "south"]}),
         ("date", "2024-01-01..2024-12-31", {"date": [date(2024, 1, 1), date(2024, 12, 31)]}),
+        *((family, line, {"timestamp": [date(2025, 1, 1), date(2026, 12, 31)]}) for family, line in (
+            ("timestamp", "timestamp 2025-01-01 2026-12-31"), ("timestamp", "2025-01-01 2026-12-31"),
+            ("timestamp", "[2025-01-01, 2026-12-31]"), ("anything", "timestamp 20250101 20261231"),
+        )),
+        ("timestamp", "2025-01-01 2026-12-31T12", {"timestamp": [date(2025, 1, 1), datetime(2026, 12, 31, 12)]}),
         ("anything", "2024-01-01, 2024-12-31", {"date": [date(2024, 1, 1), date(2024, 12, 31)]}),
     ],
 )  # fmt: skip
 def test_forms_of_answers(family: Any, line: str, value: Any) -> None:
     assert shorthand("x", line, family=family) == value
+
+
+def test_a_last_day_means_all_of_it(here: Path) -> None:
+    pq.write_table(pa.table({"id": [1], "seen": [datetime(2026, 12, 31, 23, 59)]}), here / "seen.parquet")
+    ran("init", "seen.parquet", "--yes", "--each-row", "--column", "seen=timestamp 2025-01-01 2026-12-31")
+    assert "seen = { timestamp = [2025-01-01, 2026-12-31] }" in (here / "privet.toml").read_text(encoding="utf-8")
+    (table,) = load().datasets["seen"].tables()
+    assert dict(table.schema.columns)["seen"] == pv.timestamp("2025-01-01", "2026-12-31T23:59:59.999999")
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,18 @@ def test_policies_and_the_command_line(s3: Bucket, shell: Shell, tmp_path: Path)
         assert not any(word in text.out + text.err for word in (ACCESS, SECRET, CANARY))
 
 
+def test_a_missing_object_is_not_replaced_by_a_file(s3: Bucket, shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "privet.toml").write_text(POLICY.format(source=json.dumps(s3.at("gone.parquet"))))
+    checked = shell.run("check")
+    assert "there is no object" in checked.err
+    assert "Write, for example" not in checked.err
+
+
+def test_init_says_how_a_folder_is_written(shell: Shell) -> None:
+    refused = shell.run("init", "s3://bucket/2024/", "--yes", "-o", "new.toml")
+    assert "Write, for example: 's3://bucket/2024/*.parquet'" in refused.err
+
+
 @pytest.mark.parametrize("form", ["s3://AKIA:{}@bucket/a.parquet", "s3://bucket/a.parquet?secret_key={}"])
 def test_credentials_in_addresses_are_never_repeated(form: str, shell: Shell, tmp_path: Path) -> None:
     address = form.format("zqHush")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import socket
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +13,10 @@ import psycopg
 import pyarrow as pa
 import pytest
 from tests import in_postgres
+from tests.cli.steward import ran
 
 import privet as pv
-from privet.engines.postgres import addresses, tables
+from privet.engines.postgres import addresses, connections, tables
 from privet.errors import PrivetError, SourceError, UserError
 
 AGES = {"age": pv.integer(0, 110)}
@@ -172,6 +176,67 @@ def test_an_address_that_is_written_is_read_again(home: str, name: str) -> None:
         assert (again.schema, again.table) == (schema, name)
 
 
+ADDRESSES = [
+    f"{scheme}://{user}{host}{path}{query}{table}"
+    for scheme in ("postgresql", "postgres")
+    for user in ("", "me@", "me:hush@", "me%40corp:hu%2Fsh@", ":hush@")
+    for host in ("", "h", "h:5432", "[::1]:5432", "h:1,[::1]:2", "%2Frun%2Fpostgresql")
+    for path, query in (
+        ("/base", ""), ("/b%20a", "?sslmode=require&sslrootcert=%2Fca.pem"), ("/base", "?host=/run/postgresql"),
+        ("/", "?service=health"), ("", "?dbname=base"), ("/base", "?password=hush&user=you"),
+    )
+    for table in ("", '#clinic."A.b"')
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("user", ["", "me@", "me:hush@"])
+def test_an_address_without_its_password_leads_to_the_same_place(user: str) -> None:
+    for text in (each for each in ADDRESSES if f"://{user}" in each):
+        address = addresses.parsed(text)
+        again = addresses.parsed(address.plain)
+        given, kept = (psycopg.conninfo.conninfo_to_dict(each.url) for each in (address, again))
+        given.pop("password", None)
+        assert kept == given, text
+        assert again.plain == address.plain
+        if "password" not in psycopg.conninfo.conninfo_to_dict(address.url):
+            assert address.plain == address.url
+
+
+def test_a_policy_for_a_service_or_a_socket(home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_postgres.execute("CREATE TABLE visits (patient int, age int)")
+    parts = {name: str(value) for name, value in psycopg.conninfo.conninfo_to_dict(home).items()}
+    service = tmp_path / "services"
+    service.write_text("[health]\n" + "".join(f"{name}={value}\n" for name, value in parts.items()))
+    monkeypatch.setenv("PGSERVICEFILE", str(service))
+    monkeypatch.chdir(tmp_path)
+    local = f"postgresql:///{parts['dbname']}?host={parts['host']}&user={parts['user']}"
+    for address in ("postgresql:///?service=health", local):
+        ran("init", f"{address}#visits", "--yes", "--person", "patient", "--max-rows", "5", "--force")
+        assert f'source = "{address}#public.visits"' in (tmp_path / "privet.toml").read_text()
+
+
+def test_tables_of_one_name_in_two_schemas(home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_postgres.execute(
+        "CREATE SCHEMA clinic", "CREATE TABLE visits (age int)", 'CREATE TABLE clinic."Visits" (age int)',
+        "CREATE TABLE clinic.people (age int)", "CREATE TABLE clinic_visits (age int)",
+    )  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    ran("init", home, "--yes", "--each-row")
+    (dataset,) = tomllib.loads((tmp_path / "privet.toml").read_text())["datasets"].values()
+    found = {name: table["source"].partition("#")[2] for name, table in dataset["tables"].items()}
+    assert found == {
+        "visits": "public.visits", "clinic_Visits_2": "clinic.Visits", "people": "clinic.people",
+        "clinic_visits": "public.clinic_visits",
+    }  # fmt: skip
+
+
+def test_two_roles_need_a_password_file(home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_postgres.execute("CREATE TABLE visits (patient int, age int)")
+    monkeypatch.chdir(tmp_path)
+    said = ran("init", f"{home}#visits", "--yes", "--person", "patient", "--ledger", "postgresql://l@h/base").output
+    assert "Use a password file (~/.pgpass) or a service: PGPASSWORD is for one role, not for two." in said
+
+
 POLICY = """
 ledger = "x.ledger"
 [datasets.d]
@@ -199,6 +264,7 @@ def test_who_can_t_connect_reads_what_helps(home: str, tmp_path: Path, face: str
         assert "can't connect" in str(caught.value)
         assert what in str(caught.value)
         assert "people.parquet" not in str(caught.value)
+        assert re.search(r"ledger_\w+\S*: (database|role) .* does not exist\. Check", str(caught.value))
 
 
 @pytest.mark.parametrize("said", ["no password supplied", 'password authentication failed for user "reader"'])
@@ -209,3 +275,50 @@ def test_a_password_that_is_missing_or_wrong(home: str, monkeypatch: pytest.Monk
     monkeypatch.setattr("privet.system.postgres.LimitedConnection.connect", refused)
     with pytest.raises(UserError, match=r"Set PGPASSWORD, or write the password to ~/\.pgpass"):
         opened(home)
+
+
+def test_a_stopped_server_refuses_the_connection(unused: int) -> None:
+    for hosts in (f"127.0.0.1:{unused}", f"127.0.0.1:{unused},127.0.0.1:{unused}"):
+        with pytest.raises(SourceError) as caught:
+            opened(f"postgresql://me:hush@{hosts}/base")
+        assert str(caught.value) == (
+            f"can't connect to postgresql://***@{hosts}/base: Connection refused. "
+            "Check that Postgres is running there, and the host and the port: postgresql://USER@HOST:PORT/DATABASE"
+        )
+
+
+@pytest.fixture
+def unused() -> int:
+    """A port at which nobody listens."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+AT = 'connection to server at "db.example.org" (10.0.0.1), port 5432 failed: '
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (f"connection failed: {AT}FATAL:  no such thing", "no such thing"),
+        (f"{AT}FATAL:  no encrypted way\n{AT}FATAL:  no other way", "no encrypted way; no other way"),
+        (f"connection failed: {AT}fe_sendauth: no password supplied", "fe_sendauth: no password supplied"),
+        (f"connection failed: {AT}timeout expired\n", "timeout expired"),
+        ("connection is bad: no error details available", "no error details available"),
+        (
+            'connection is bad: connection to server on socket "/run/.s" failed: No such file or directory\n\tIs it?',
+            "No such file or directory",
+        ),
+        (
+            "server closed the connection unexpectedly\n\tThis probably means\n\tbefore or while processing.",
+            "server closed the connection unexpectedly",
+        ),
+        ("failed to resolve host 'x': [Errno -2] Name or service not known", None),
+        (f'{AT}invalid option "-chush"', 'invalid option "***"'),
+        ("", "OperationalError"),
+    ],
+)  # fmt: skip
+def test_a_server_s_own_words_are_said_once(error: str, words: str | None) -> None:
+    address = addresses.parsed("postgresql://me:hush@db.example.org/base?options=-chush")
+    assert connections.told(address, psycopg.OperationalError(error)) == (error if words is None else words)

@@ -133,6 +133,15 @@ def test_the_documented_grants(visits: Path, home: str, tmp_path: Path) -> None:
         )  # fmt: skip
 
 
+def test_each_documented_role_gets_a_password() -> None:
+    page = (DOCS / "engines.md").read_text(encoding="utf-8")
+    roles = re.findall(r"CREATE ROLE (\w+) LOGIN", page)
+    assert len(roles) == 2
+    for role in roles:
+        assert f"`\\password {role}`" in page
+        assert f"\ndb.example.org:5432:health:{role}:PASSWORD\n" in page
+
+
 def _fails(address: str, *statements: str) -> Any:
     with psycopg.connect(address, autocommit=True) as connection:
         try:

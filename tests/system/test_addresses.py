@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privet.system.addresses import is_address, is_postgres, masked, shown
+from privet.errors import UserError
+from privet.system.addresses import is_address, is_postgres, masked, shown, without_password
 
 MARK = "zqMARKqz"
 
@@ -107,6 +108,21 @@ def test_nor_one_of_several(several: list[str], between: str) -> None:
 @given(addresses | st.text() | odd)
 def test_masking_twice_is_masking_once(text: str) -> None:
     assert masked(masked(text)) == masked(text)
+
+
+@settings(max_examples=300)
+@given(with_a_user() | with_a_query())
+def test_no_password_is_written(address: str) -> None:
+    address = f"postgresql://{address.partition('://')[2]}"
+    secret = not any(f"{name}=" in address for name in ("passfile", "service", "options"))
+    try:
+        kept = without_password(address)
+    except UserError as error:
+        hides(str(error))
+    else:
+        if secret:
+            hides(kept)
+        assert without_password(kept) == kept
 
 
 @pytest.mark.parametrize(

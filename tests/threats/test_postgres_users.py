@@ -73,12 +73,17 @@ def test_a_schema_that_a_user_may_not_use(postgres: str, users: list[str]) -> No
     spend(address(postgres, ann), "0.9")
     with pytest.raises(LedgerError, match="is in the schema 'team', which this user may not use") as refused:
         spend(address(postgres, bob), "0.9")
-    assert "GRANT USAGE ON SCHEMA team" in str(refused.value)
+    granted = f"GRANT USAGE ON SCHEMA team TO {bob}"
+    assert str(refused.value).endswith(f"run in Postgres: {granted}")
     named = "&options=-csearch_path%3Dteam"
-    with pytest.raises(LedgerError, match="names the schema 'team', which does not exist or which this user may not"):
+    with pytest.raises(
+        LedgerError, match="names the schema 'team', which does not exist or which this user may not"
+    ) as again:
         spend(address(postgres, bob) + named, "0.9")
+    assert str(again.value).endswith(f"CREATE SCHEMA team, or GRANT USAGE ON SCHEMA team TO {bob}")
     with pytest.raises(LedgerError, match="is in the schema 'team'"):  # two schemas are not one
         spend(f"{address(postgres, bob)}{named},{bob}", "0.9")
+    run(postgres, granted)
     assert ledgers(postgres) == 1
 
 

@@ -86,6 +86,7 @@ def init(
     from privet.policy.template import PolicyTemplate
 
     target = Path(output)
+    recorded = None if ledger is None else _recorded(ledger)
     sources: list[Found] = []
     files = Files.checked(target, force=force, taken=_taken(target, ledger, sources))
     csvs = {name for name in data if check_csv(name)}  # refused before anything is asked
@@ -101,7 +102,7 @@ def init(
         tables = tuple(steward.table(source, target) for source in sources)
         draft = PolicyTemplate(
             name,
-            ledger or f"{_file(name)}.ledger",
+            recorded or f"{_file(name)}.ledger",
             steward.budget(epsilon, delta, rho),
             steward.adjacency(adjacency),
             tables,
@@ -117,6 +118,8 @@ def init(
         from privet.errors import UserError
 
         raise UserError(f"{output!r} can't be written: {error.strerror}") from None
+    typer.echo(str(target))
+    _passwords(sources, ledger, recorded)
     _report(sources, steward, tables, target)
 
 
@@ -167,16 +170,42 @@ def _file(name: str) -> str:
     return "".join(char if char.isalnum() or char in "-_" else "_" for char in name)
 
 
+def _recorded(ledger: str) -> str:
+    """The ledger as the policy names it: an address without its password."""
+    from privet.errors import Subject, UserError, write
+    from privet.system.addresses import is_address, is_postgres, masked, without_password
+
+    if is_postgres(ledger):
+        return without_password(ledger)
+    if is_address(ledger):
+        raise UserError(
+            f"a ledger is a file or a Postgres address, not {masked(ledger)!r}",
+            subject=Subject("ledger"),
+            remedy=write(terminal="--ledger people.ledger"),
+        )
+    return ledger
+
+
+def _passwords(sources: list[Found], ledger: str | None, recorded: str | None) -> None:
+    """Say where Postgres's passwords come from, now that the policy has none."""
+    from privet.system.addresses import is_postgres
+
+    read, kept = any(source.engine == "postgres" for source in sources), is_postgres(recorded or "")
+    if kept and ledger is not None and recorded != ledger.strip():
+        typer.echo("The ledger's address is in the policy without its password.", err=True)
+    if read and kept:
+        where = "Use a password file (~/.pgpass) or a service: PGPASSWORD is for one role, not for two"
+    else:
+        where = "Set PGPASSWORD, or use a password file (~/.pgpass) or a service"
+    if read or kept:
+        typer.echo(f"The policy has no password. {where}.", err=True)
+
+
 def _report(sources: list[Found], steward: Steward, tables: tuple[TableTemplate, ...], target: Path) -> None:
     from privet.sql.quoting import quoted
 
-    typer.echo(str(target))
     if any(source.engine == "spark" and source.path.startswith("sc:") for source in sources):
         typer.echo("The policy has no token. Set SPARK_CONNECT_AUTHENTICATE_TOKEN if Spark asks for one.", err=True)
-    if any(source.engine == "postgres" for source in sources):
-        typer.echo(
-            "The policy has no password. Set PGPASSWORD, or use a password file (~/.pgpass) or a service.", err=True
-        )
     for source in sources:
         stem = Path(source.path).name.partition(".")[0]
         if source.table is None and not source.engine and re.sub(r"\W+", "_", stem) == source.name != stem:

@@ -41,7 +41,7 @@ class Steward:
         folded = [each.name.casefold() for each in found]
         for each in found:
             if folded.count(each.name.casefold()) > 1:
-                line = write(terminal=f"privet init {shlex.quote(f'{each.name}_2={each.path}')}")
+                line = write(terminal=shlex.quote(f"{each.name}_2={each.path}"), advice="Give one another name")
                 raise UserError(f"two tables would be named {each.name!r}", remedy=line)
         if persons and each_row:
             raise UserError(

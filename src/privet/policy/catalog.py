@@ -9,9 +9,9 @@ from __future__ import annotations
 import glob
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 
 from privet.engines.duckdb.files import Unreadable, detach, glance, literal, query
@@ -142,6 +142,25 @@ def _simple(name: str) -> str:
     return f"table_{simple}" if not simple or simple[0].isdigit() else simple
 
 
+def _names(places: Sequence[tuple[str, str]], usual: str) -> list[str]:
+    """Different names for the tables of a database, by schema and table: `visits`, or `clinic_visits` if two would be
+    `visits`. A table of the usual schema keeps its name.
+
+    Example:
+        >>> _names([("public", "visits"), ("clinic", "visits"), ("clinic", "people")], "public")
+        ['visits', 'clinic_visits', 'people']
+    """
+    simple = [_simple(table).casefold() for _, table in places]
+    names: list[str] = []
+    for schema, table in places:
+        alone = simple.count(_simple(table).casefold()) == 1
+        name = _simple(table) if alone or schema == usual else _simple(f"{schema}_{table}")
+        reserved = {each.casefold() for each in names} | ({*simple} if name != _simple(table) else set())
+        numbered = (name if i == 1 else f"{name}_{i}" for i in count(1))
+        names.append(next(each for each in numbered if each.casefold() not in reserved))
+    return names
+
+
 def _families(types: Iterable[tuple[str, str]]) -> dict[str, Family]:
     """The families of columns; type names are dropped, because that of an enumeration contains its values."""
     return {name: stored(kind).family for name, kind in types}
@@ -181,8 +200,8 @@ def _duckdb(path: str, name: str, table: str) -> list[Found]:
             f"{path!r} contains several tables, so choose the one to name", remedy=write(line, terminal=line)
         )
     return [
-        Found(check_name(name or _simple(each), "table"), path, _families(types), each, schema)
-        for (schema, each), types in chosen.items()
+        Found(check_name(name or own, "table"), path, _families(types), each, schema)
+        for own, ((schema, each), types) in zip(_names([*chosen], "main"), chosen.items(), strict=True)
     ]
 
 
@@ -193,12 +212,12 @@ def _postgres(address: str, name: str) -> list[Found]:
     _check_number(len(tables), name, masked(plain), written(plain, "public", "people"))
     return [
         Found(
-            check_name(name or _simple(each.table), "table"),
+            check_name(name or own, "table"),
             written(each.address.plain, each.schema, each.table),
             {column: kind.family for column, kind in each.columns},
             engine="postgres",
         )
-        for each in tables
+        for own, each in zip(_names([(each.schema, each.table) for each in tables], "public"), tables, strict=True)
     ]
 
 

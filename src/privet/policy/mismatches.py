@@ -9,7 +9,6 @@ from privet.policy import problems, toml
 from privet.policy.positions import Place
 from privet.policy.problems import Problem
 from privet.policy.shape import PersonShape, TableShape
-from privet.system.addresses import is_served
 
 
 def column(error: UserError, place: Place, tree: Any) -> Problem:
@@ -31,7 +30,7 @@ def table(error: UserError, place: Place, shape: TableShape, tree: Any) -> Probl
     where = (*place, "source")
     imports = error.remedy is not None and "privet import" in error.remedy.advice  # the line is right
     value = problems.value_at(tree, where)
-    if isinstance(value, str) and is_served(value):  # a file would not help
+    if problems.is_in_place(value):  # a file would not help
         return problems.of_error(error, where, _line(error))
     return problems.of_error(error, where, "" if imports else problems.example(where, value))
 

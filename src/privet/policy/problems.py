@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -16,6 +16,7 @@ from privet.policy.openid_shape import OPENID_LINES, OpenIDShape
 from privet.policy.positions import Place, line_of
 from privet.policy.server_shape import SERVER_LINES, ServerShape
 from privet.system import addresses
+from privet.system.object_addresses import is_object_address
 from privet.tables.kinds import KINDS
 from privet.tables.schema import check_name
 
@@ -40,9 +41,16 @@ class Problem:
 
 
 def of_error(error: PrivetError, place: Place, write: str) -> Problem:
-    """An error as a problem at a place of the policy, with the line to write there."""
-    advice = "" if error.remedy is None else error.remedy.advice
-    return Problem(place, error.what, write, error.allowed, advice)
+    """An error as a problem at a place of the policy, with the line to write there: its own, if it has one."""
+    remedy = error.remedy or Remedy()
+    key, sign, _ = remedy.policy.partition(" = ")
+    own = remedy.policy if sign and key == write.partition(" = ")[0] else ""
+    return Problem(place, error.what, own or write, error.allowed, remedy.advice)
+
+
+def is_in_place(source: Any) -> bool:
+    """Whether a source is meant as an address of rows that are not in a file here."""
+    return isinstance(source, str) and (addresses.is_served(source) or is_object_address(source))
 
 
 def refusal(where: str, problems: Iterable[Problem], lines: dict[Place, int]) -> PolicyError:
@@ -222,7 +230,9 @@ def _problem(error: Mapping[str, Any], tree: Any) -> Problem:
     if isinstance(cause, fields.Wrong) and cause.write is not None:
         written = f"{toml.key(str(unit(place)[-1]))} = {toml.value(cause.write)}"
     if isinstance(cause, UserError):
-        return of_error(cause, place, written)
+        problem = of_error(cause, place, written)
+        served = place[:1] == ("datasets",) and is_in_place(value_at(tree, place))  # a file would not help
+        return replace(problem, write="") if served and problem.write == written else problem
     return Problem(place, _words(kind, place, error["input"], error), written)
 
 

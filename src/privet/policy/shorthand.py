@@ -20,6 +20,7 @@ from privet.tables.stored_types import Family
 SKIP = "skip"
 """What leaves a column out."""
 
+_DAY = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}|[0-9]{4}-?W[0-9]{2}(-?[0-9])?", re.ASCII)
 _PLACE = ("datasets", "", "tables", "", "columns")
 
 
@@ -115,7 +116,7 @@ def _value(name: str, kind: Kind, words: list[str], *, textual: bool) -> Any:
             values = _typed([*words, *([written["other"]] if "other" in written else [])], textual=textual)
             written |= {kind.name: values[: len(words)]} | ({"other": values[-1]} if "other" in written else {})
         case "dates" | "timestamps" as form:
-            written[kind.name] = [_moment(word, Date if form == "dates" else DateTime) for word in words]
+            written[kind.name] = [_moment(word, day=form == "dates") for word in words]
         case _:
             written[kind.name] = [*map(_number, words)]
     return {each.name: written[each.name] for each in kind.parameters if each.name in written}
@@ -153,9 +154,10 @@ def _number(word: str) -> Any:
     return word
 
 
-def _moment(word: str, kind: type[Date]) -> Any:
+def _moment(word: str, *, day: bool) -> Any:
+    """A day, or an instant; a day without a time stays a day, because a policy means all of it."""
     try:
-        return kind.fromisoformat(word)
+        return Date.fromisoformat(word) if day or _DAY.fullmatch(word) else DateTime.fromisoformat(word)
     except ValueError:
         return word
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from urllib.parse import unquote
+
+from privet.errors import Remedy, Subject, UserError
 
 HIDDEN = "***"
 SOURCES = (
@@ -20,6 +23,13 @@ _PUBLIC = frozenset(
     | {"application_name", "connect_timeout", "target_session_attrs"}
 )
 _LIBPQ = {*_PUBLIC, "password", "passfile", "service", "options", "sslpassword", "sslkey", "sslcert", "sslrootcert"}
+_KEPT = _PUBLIC | frozenset(
+    {"service", "passfile", "options", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir", "sslnegotiation"}
+    | {"ssl_min_protocol_version", "ssl_max_protocol_version", "channel_binding", "require_auth", "gssencmode"}
+    | {"krbsrvname", "load_balance_hosts", "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count"}
+    | {"tcp_user_timeout", "client_encoding", "fallback_application_name", "requirepeer", "sslsni", "replication"}
+)
+"""Parameters of libpq whose values are no secrets."""
 _POSTGRES = re.compile(r"\s*(?:postgresql|postgres|postgresql\+psycopg)://", re.IGNORECASE)
 _SPARK = re.compile(r"\s*(?:spark:|sc://)", re.IGNORECASE)
 _SCHEMED = re.compile(
@@ -39,6 +49,7 @@ _SPELT_OUT = re.compile(r"(?:pass|pwd|secret|token)\w{0,20}['\"]?\s{0,9}[:=]", r
 _INSIDE = re.compile(r":(?=[^\s])")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,40}\Z")
 _AUTHORITY = re.compile(r"(?<=:/)/?([^\s/?#'\"]*)|(?<![\w+.-])postgres[\w+.-]{0,40}:(?!/)(\S*)", re.IGNORECASE)
+_SECRET_USER = re.compile(r"[:=\s]")
 _SERVER = r"(?:\[[^\]]*\]|[^:\[\],]*)(?::\d*)?"
 _SERVERS = re.compile(rf"(?:\*\*\*@)?{_SERVER}(?:,{_SERVER})*")
 
@@ -102,6 +113,49 @@ def is_public(parameter: str, value: str = "") -> bool:
     name = parameter.lower()
     harmless = len(value) <= _LONGEST and _COMPOUND.search(value) is None
     return name in _PUBLIC and (name in ("host", "hostaddr") or harmless)
+
+
+def without_password(text: str) -> str:
+    """The address of a database in Postgres without its password and other secrets, to be written in a policy.
+
+    Claim: the result leads to the same database, once libpq finds the password elsewhere. Only parameters that are
+    known to be harmless stay.
+
+    Example:
+        >>> without_password("postgresql://me:hush@host/base?password=hush&sslmode=require")
+        'postgresql://me@host/base?sslmode=require'
+        >>> without_password("postgresql:///base?host=/run/postgresql")
+        'postgresql:///base?host=/run/postgresql'
+    """
+    scheme, slashes, rest = text.strip().partition("://")
+    head, at, tail = rest.rpartition("@")
+    if {*head} & {*"@?#"} or ("/" in head and ":" in head):
+        raise UserError(
+            "it is not clear where the password in this address ends",
+            subject=Subject("ledger"),
+            remedy=Remedy("In the password, write %40 for @, %3F for ?, %23 for # and %2F for /"),
+        )
+    if "/" in head:  # the @ is in the name of the database
+        head, at, tail = "", "", rest
+    base, mark, query = tail.partition("?")
+    if not _SERVERS.fullmatch(base.partition("/")[0]):
+        raise UserError(
+            "this is not a valid Postgres address",
+            allowed="An address looks like postgresql://user@host/database",
+            subject=Subject("ledger"),
+        )
+    user = head.partition(":")[0]
+    user = "" if _SECRET_USER.search(unquote(user)) else user
+    kept = "&".join(each for each in query.split("&") if _is_kept(*each.partition("=")[::2]))
+    return f"{scheme}{slashes}{user}{at if user else ''}{base}{mark if kept else ''}{kept}"
+
+
+def _is_kept(name: str, value: str) -> bool:
+    """Whether a parameter of an address may be in a policy."""
+    value = unquote(value)
+    if name == "user" or name == "dbname":
+        return _SECRET_USER.search(value) is None
+    return name in _KEPT and "://" not in value and _SPELT_OUT.search(value) is None
 
 
 def shown(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
+import shlex
 from dataclasses import dataclass
 
 from privet.errors import Remedy, SourceError, Subject, write
@@ -68,7 +69,7 @@ class ObjectAddress:
             raise SourceError(
                 f"{str(address)!r} is a {'folder' if key else 'bucket'}",
                 subject=Subject("file", str(address)),
-                remedy=write(repr(inside), policy=f'source = "{inside}"'),
+                remedy=write(repr(inside), terminal=shlex.quote(inside), policy=f'source = "{inside}"'),
             )
         if {"", ".", ".."} & set(parts) or not key.isprintable():
             raise SourceError(
@@ -105,7 +106,7 @@ def is_object_address(text: str) -> bool:
 
 def _example(scheme: str, advice: str = "") -> Remedy:
     line = f"{scheme}://survey/people.parquet"
-    return write(f'"{line}"', policy=f'source = "{line}"', advice=advice)
+    return write(f'"{line}"', terminal=line, policy=f'source = "{line}"', advice=advice)
 
 
 def _refused(scheme: str, what: str, advice: str) -> SourceError:

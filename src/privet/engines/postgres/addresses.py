@@ -6,11 +6,12 @@ Claim: `shown` contains no secret. The rest of an address goes to libpq and nowh
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+import shlex
+from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from privet.errors import Remedy, SourceError, Subject, write
-from privet.system.addresses import is_public, masked
+from privet.errors import SourceError, Subject, write
+from privet.system.addresses import is_public, masked, without_password
 
 _EXAMPLE = "postgresql://reader@db.example.org/health#public.people"
 LIKE = f"An address looks like {_EXAMPLE}"
@@ -35,15 +36,7 @@ class Address:
     @property
     def plain(self) -> str:
         """The database without password and other secrets, for a policy: libpq finds them elsewhere."""
-        parts = urlsplit(self.url)
-        user, at, host = parts.netloc.rpartition("@")
-        query = "&".join(
-            each
-            for each in parts.query.split("&")
-            if is_public(each.partition("=")[0], unquote(each.partition("=")[2]))
-            or each.partition("=")[0] in ("service", "passfile")
-        )
-        return parts._replace(netloc=user.partition(":")[0] + at + host, query=query).geturl()
+        return without_password(self.url)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -69,7 +62,7 @@ def parsed(text: str) -> Address:
     if "#" in head or "@" in head or "?" in head or "@" in name:
         raise SourceError(
             "it is not clear where the password in this address ends",
-            remedy=Remedy("In the password, write %40 for @, %3F for ? and %23 for #"),
+            remedy=replace(_WRITE, advice="In the password, write %40 for @, %3F for ? and %23 for #"),
         )
     url = re.sub(r"^[\w+]+://", "postgresql://", head + at + url)
     try:
@@ -97,7 +90,7 @@ def _names(text: str) -> tuple[str, str]:
             f"{masked(text)!r} is not the name of a table",
             allowed="A table is named as schema.table, or as table in the schema public, with printable characters",
             subject=Subject("table", masked(text)),
-            remedy=_WRITE,
+            remedy=replace(_WRITE, terminal=shlex.quote(_EXAMPLE)),
         )
     return ("public", names[0]) if len(names) == 1 else (names[0], names[1])
 

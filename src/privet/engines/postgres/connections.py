@@ -22,6 +22,13 @@ PATIENCE = 10
 OLDEST = 160000
 """The oldest version: before, a subquery needs a name."""
 
+_ATTEMPT = re.compile(
+    r"(?:connection (?:failed|is bad): )?connection to server (?:at|on socket) .*? failed: (?:[A-Z]+:  )?|"
+    r"connection (?:failed|is bad): (?:[A-Z]+:  )?"
+)
+"""What the driver and libpq put before the words of a server, or of a network."""
+_SEVERAL = "Multiple connection attempts failed"
+
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SETTINGS: Mapping[str, str] = {
     "search_path": "pg_catalog, pg_temp",  # or tables and functions of others could take the place of ours
@@ -100,14 +107,20 @@ def _remedy(what: str) -> Remedy:
     """What helps if nobody could connect; a server may say it in another language."""
     if "password" in what:
         return Remedy("Set PGPASSWORD, or write the password to ~/.pgpass")
+    if "refused" in what or "No such file" in what:
+        return Remedy(
+            "Check that Postgres is running there, and the host and the port: postgresql://USER@HOST:PORT/DATABASE"
+        )
     return Remedy("Check the host, the user and the database in the address: postgresql://USER@HOST:PORT/DATABASE")
 
 
 def told(address: Address, error: BaseException) -> str:
     """What a driver's error says, without secrets; for the steward, before any question."""
     diagnosis = getattr(getattr(error, "diag", None), "message_primary", None)
-    lines = [line for line in str(diagnosis or error).splitlines() if line.strip()] or [type(error).__name__]
-    return masked(lines[-1].strip(), address.secrets)
+    said = diagnosis or str(error).partition(_SEVERAL)[0]
+    tried = [line for line in said.splitlines() if _ATTEMPT.match(line)] or said.strip().splitlines()[:1]
+    words = dict.fromkeys(_ATTEMPT.sub("", line).strip() for line in tried)
+    return masked("; ".join(filter(None, words)) or type(error).__name__, address.secrets)
 
 
 @contextmanager

@@ -50,7 +50,7 @@ def check_schema(connection: Any, *, named: bool) -> None:
     if named and not connection.execute("SELECT pg_catalog.current_schema()").fetchone()[0]:
         raise LedgerError(
             f"the address names the schema {path!r}, which does not exist or which this user may not use",
-            remedy=Remedy(f"Run in Postgres: CREATE SCHEMA {path}, or GRANT USAGE ON SCHEMA {path}"),
+            remedy=Remedy(f"Run in Postgres: CREATE SCHEMA {path}, or {_usage(connection, path)}"),
         )
     ledgers = sorted(connection.execute(_LEDGERS, [tables.ledger.name]).fetchall())
     if named:
@@ -70,9 +70,18 @@ def check_schema(connection: Any, *, named: bool) -> None:
                 remedy=Remedy(
                     f"Name the schema in the address: ?options=-csearch_path%3D{schema}"
                     if usable
-                    else f"Run in Postgres: GRANT USAGE ON SCHEMA {schema}"
+                    else f"Connect as the role that owns the ledger, or run in Postgres: {_usage(connection, schema)}"
                 ),
             )
+
+
+def _usage(connection: Any, schema: str) -> str:
+    """The statement that lets this user use a schema."""
+    ((granted,),) = connection.execute(
+        "SELECT pg_catalog.format('GRANT USAGE ON SCHEMA %%I TO %%I', %s::pg_catalog.text, current_user)",
+        [schema],
+    ).fetchall()
+    return str(granted)
 
 
 def configure(connection: Any, *, named: bool) -> None:
