@@ -13,6 +13,7 @@ import pytest
 
 import privet as pv
 from privet.engines.base import FAILED, ParquetFiles
+from privet.engines.duckdb.engine import DuckDB
 from privet.engines.registry import engine_class
 from privet.errors import NoAnswer
 from privet.planner import plan
@@ -101,7 +102,7 @@ def test_without_the_check_one_row_moves_a_sum_too_far(tmp_path: Path) -> None:
     found = []
     for more in ([], [float(TOP)]):
         pq.write_table(pa.table({"x": [1]}), path)
-        with engine_class("duckdb")({"t": (table.schema, careless)}, {}, salt=b"salt", threads=1) as engine:
+        with DuckDB({"t": (table.schema, careless)}, salt=b"salt", threads=1) as engine:
             pq.write_table(pa.table({"x": more + rows}), path)
             found.append(answer(engine, total)[0])
     moved = max(abs(a - b) for a, b in zip(*found, strict=True))
