@@ -488,7 +488,9 @@ def test_a_spark_of_this_process(java: None, tmp_path: Path) -> None:
     assert (said["late"], said["then"]) == ("it ended", "233")
     assert "can't use the Spark of its parent" in said["child"]
     assert (said["error"], said["logged"]) == ("True", "False"), "not at the level DEBUG either"
-    assert "there is no table spark_catalog.default.people" in said["refused"]
+    fleeting = "there is no table spark_catalog.default.people of Spark: 'people' is a temporary view"
+    assert fleeting in said["refused"]
+    assert "Write its rows to a table of Parquet" in said["refused"]
     by_us, beside = {"started", "replaced", "changing"}, {"answer", "again", "late", "then", "rows"}
     assert {*said} == by_us | beside | {"error", "logged", "child", "refused"}
     assert ran.stdout.count("\n") == len(said), "and nothing else"

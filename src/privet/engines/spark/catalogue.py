@@ -162,6 +162,13 @@ def _refusal(session: Session, address: Address, error: Exception) -> SourceErro
             allowed=_ONLY_STAR if literal(address.path, but="*") != address.path else "",
             subject=subject,
         )
+    if not session.remote and sessions.is_fleeting(address.names[-1]):
+        return SourceError(
+            f"there is no {address}: {address.names[-1]!r} is a temporary view, which only its own session can read",
+            allowed=_ALLOWED,
+            subject=subject,
+            remedy=_COPY,
+        )
     known = [names[-1] for names in tables(session, address.names[:-1]) or ()]
     near = nearest(address.names[-1], known)
     like = written(replace(address, names=(*address.names[1:-1], near))) if near else ""

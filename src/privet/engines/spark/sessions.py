@@ -198,6 +198,16 @@ def drop_view(session: Session, name: str) -> None:
         session.spark.catalog.dropTempView(name)
 
 
+def is_fleeting(name: str) -> bool:
+    """Whether the session that is active in this process, beside ours, has a temporary view of this name."""
+    from pyspark.sql import SparkSession
+
+    with suppress(Exception), quiet():
+        active = SparkSession.getActiveSession()
+        return active is not None and any(each.isTemporary for each in active.catalog.listTables(pattern=name))
+    return False
+
+
 def setting(session: Session, name: str) -> str:
     """The value of a setting."""
     with quiet():
