@@ -9,10 +9,11 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ import pytest
 from tests import in_postgres, in_spark
 from tests.cli.test_interrupts import HERE, STAYS
 from tests.movers import reachable
+from tests.spark import QUICK
 
 from privet.engines.registry import ENGINES
 from privet.errors import UserError
@@ -85,13 +87,16 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
         yield name, tmp_path
 
 
-def at_a_terminal(name: str, folder: Path, until: Callable[[str], bool], *options: str) -> tuple[int, str]:
+def at_a_terminal(
+    name: str, folder: Path, until: Callable[[str], bool], *options: str, **environment: str
+) -> tuple[int, str]:
     """The code of a command and all that a terminal shows of it; Ctrl-C is pressed once `until` holds."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-c", PROGRAM, ENDLESS[name], "query", QUESTION, "--epsilon", "0.25", *options]
     child = subprocess.Popen(
-        command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, env=HERE
-    )
+        command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        env={**HERE, **environment},
+    )  # fmt: skip
     os.close(theirs)
     shown, pressed, end = "", False, time.monotonic() + 100
     try:
@@ -144,6 +149,83 @@ def nothing_runs(server: str) -> bool:
                 return True
             time.sleep(0.1)
     return False
+
+
+# --- a Spark that Privet starts -------------------------------------------------------------------
+
+
+@pytest.fixture
+def started_here(java: None, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The environment of a command whose table is in a Spark that it starts itself; at the end none of it runs."""
+    pq.write_table(pa.table({"person_id": range(50), "age": [40] * 50}), tmp_path / "people.parquet")
+    (tmp_path / "privet.toml").write_text(POLICY.format(source=f"spark:{tmp_path}/people.parquet"), encoding="utf-8")
+    open_ledger(tmp_path / "people.ledger").close()
+    settings = {"spark.master": "local[1]", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    settings |= {"spark.driver.extraJavaOptions": " ".join([f"-Dderby.system.home={tmp_path}", *QUICK])}
+    settings |= {"spark.sql.warehouse.dir": f"{tmp_path}/warehouse"}
+    (tmp_path / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+    yield {"SPARK_CONF_DIR": str(tmp_path), "SPARK_LOCAL_IP": "127.0.0.1"}
+    for process in started(tmp_path):
+        os.kill(process, signal.SIGKILL)
+
+
+def started(folder: Path, what: bytes = b"") -> list[int]:
+    """The processes that use this folder's configuration of Spark, with this in their commands; not Privet itself."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            command = (process / "cmdline").read_bytes()
+            ours = f"SPARK_CONF_DIR={folder}\0".encode() in (process / "environ").read_bytes()
+            if ours and what in command and sys.executable.encode() not in command:
+                found.append(int(process.name))
+    return found
+
+
+def ends(folder: Path) -> bool:
+    """Whether all of Spark that was started ends, and stays so, within some seconds."""
+    quiet = 0
+    for _ in range(150):
+        quiet = 0 if started(folder) else quiet + 1
+        if quiet == 20:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_ctrl_c_is_ours_although_spark_was_started_here(started_here: dict[str, str], tmp_path: Path) -> None:
+    form = r"asking, \d:\d\d"
+    code, shown = at_a_terminal("spark", tmp_path, lambda shown: bool(re.search(form, shown)), **started_here)
+    assert code == 130, shown
+    assert shown.replace("\r\n", "\n").endswith("\r\x1b[K" + STAYS), shown
+    assert entries(tmp_path) == ["reserved", "interrupted"]
+    assert ends(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("program", "seconds"), [(b"bash", 0), (b"SparkSubmit", 0), (b"SparkSubmit", 1), (b"SparkSubmit", 2)]
+)
+def test_a_spark_that_was_being_started_ends_with_ctrl_c(
+    started_here: dict[str, str], tmp_path: Path, program: bytes, seconds: int
+) -> None:
+    """Its Java would look for a folder that is gone, and then run for ever.
+
+    There is no terminal here, because one that is closed ends Java too.
+    """
+    command = [sys.executable, "-m", "privet", "query", QUESTION, "--epsilon", "0.25"]
+    child = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env={**HERE, **started_here})
+    try:
+        while not started(tmp_path, program):
+            assert child.poll() is None
+            time.sleep(0.01)
+        time.sleep(seconds)
+        child.send_signal(signal.SIGINT)
+        _, said = child.communicate(timeout=60)
+    finally:
+        child.kill()
+        child.wait()
+    assert (child.returncode, said) == (130, "interrupted; nothing was spent\n")
+    assert entries(tmp_path) == []
+    assert ends(tmp_path), "Java too"
 
 
 def test_an_analyst_who_is_named_sees_no_progress(tmp_path: Path) -> None:

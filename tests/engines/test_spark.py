@@ -387,6 +387,7 @@ def test_a_cast_that_fails_would_be_seen(spark_server: SparkServer, steward: Ste
 
 STARTED = """
 import os
+import signal
 import sys
 import privet as pv
 from privet.engines.spark import sessions
@@ -410,12 +411,15 @@ with pv.Session([table], budget=pv.PureDP(10**7), ledger=None) as session:
     sessions.run = honest
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.getOrCreate()
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, "Ctrl-C is as it was"
 print(spark.sparkContext.uiWebUrl, spark.conf.get("spark.ui.showConsoleProgress"), file=sys.stderr)
 """
 
 CLASSIC = """
 import io, logging, os, warnings
 from privet.engines.spark import sessions
+theirs = lambda *_: None
+signal.signal(signal.SIGINT, theirs)
 warnings.filterwarnings("ignore", category=DeprecationWarning)  # newer Pythons warn of forks beside threads
 spark.sparkContext.setLogLevel("INFO")
 spark.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
@@ -445,11 +449,19 @@ with pv.Session([table], budget=pv.PureDP(10**7), ledger=None) as session:
     os.waitpid(child, 0)
     again = session.release(table.agg(m=pv.mean("age")), epsilon=10**6)
     print("again", round(again.values("m")[0]))
+    try:
+        endless = "SELECT sum(hash(a.id, b.id) % 7) FROM range(10000000) a CROSS JOIN range(10000000) b"
+        sessions.run(session.dataset.engine._opened(), endless, longest=1)
+    except Exception:
+        print("late it ended")
+    then = session.release(table.agg(s=pv.sum("age")), epsilon=10**6)
+    print("then", round(then.values("s")[0]))
 try:
     pv.table("people", "spark:people", **options)
 except pv.PrivetError as error:
     print("refused", error)
 assert spark.conf.get("spark.sql.session.timeZone") == "Asia/Kathmandu", "the user's session is as it was"
+assert signal.getsignal(signal.SIGINT) is theirs, "and so is Ctrl-C"
 assert SparkSession.getActiveSession() is spark
 print("rows", spark.sql("SELECT age FROM people").collect()[0][0])
 """
@@ -473,10 +485,13 @@ def test_a_spark_of_this_process(java: None, tmp_path: Path) -> None:
     assert (ran.returncode, ran.stderr) == (0, "None false\n"), ran.stderr[-2000:]
     assert (said["started"], said["replaced"], said["changing"]) == ("3", "4", "no answer")
     assert (said["answer"], said["again"], said["rows"]) == ("[7, 233]", "33", "999")
+    assert (said["late"], said["then"]) == ("it ended", "233")
     assert "can't use the Spark of its parent" in said["child"]
     assert (said["error"], said["logged"]) == ("True", "False"), "not at the level DEBUG either"
-    assert "there is no table spark_catalog.default.people" in said["refused"]
-    by_us, beside = {"started", "replaced", "changing"}, {"answer", "again", "rows"}
+    fleeting = "there is no table spark_catalog.default.people of Spark: 'people' is a temporary view"
+    assert fleeting in said["refused"]
+    assert "Write its rows to a table of Parquet" in said["refused"]
+    by_us, beside = {"started", "replaced", "changing"}, {"answer", "again", "late", "then", "rows"}
     assert {*said} == by_us | beside | {"error", "logged", "child", "refused"}
     assert ran.stdout.count("\n") == len(said), "and nothing else"
 

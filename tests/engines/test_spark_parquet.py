@@ -172,9 +172,13 @@ def test_a_table_with_other_types_over_the_same_files_is_read_again(
 
 
 def test_files_that_are_not_there(spark_server: SparkServer, tmp_path: Path) -> None:
-    """An empty folder, the name of a file that is taken for a table, and a path with a key."""
+    """An empty folder, what is no pattern, the name of a file that is taken for a table, and a path with a key."""
     with pytest.raises(SourceError, match="there are no Parquet files at"):
         table(spark_server, tmp_path, **COLUMNS)
+    for name, star in {"part[01].parquet": True, "part?.parquet": True, "part*.parquet": False, "part": False}.items():
+        with pytest.raises(SourceError, match="there are no Parquet files at") as caught:
+            table(spark_server, tmp_path / name, **COLUMNS)
+        assert ("Only * is a pattern" in str(caught.value)) == star
     with pytest.raises(SourceError, match=r"Name files by their absolute path: .*#/data/people\.parquet"):
         table(spark_server, "people.parquet", **COLUMNS)
     with pytest.raises(SourceError, match="must not contain a user or a key") as caught:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from privet.engines.spark import sessions
-from privet.engines.spark.addresses import Address, written
+from privet.engines.spark.addresses import Address, literal, written
 from privet.engines.spark.sessions import Session, told
 from privet.engines.spark.types import identifier
 from privet.errors import Remedy, SourceError, Subject
@@ -36,6 +36,7 @@ _STORAGE = Remedy(
     "Without Spark, Privet itself reads s3:// and gs://: name the files without sc://...# or spark:"
 )
 _FILES = "/data/people.parquet"
+_ONLY_STAR = "Only * is a pattern; ?, [...], {...} and \\ stand for themselves"
 _T = TypeVar("_T")
 
 
@@ -156,7 +157,18 @@ def _refusal(session: Session, address: Address, error: Exception) -> SourceErro
     if condition not in _ABSENT:
         return SourceError(f"{address} can't be read: {told(address, error)}", subject=subject)
     if address.path:
-        return SourceError(f"there are no Parquet files at {address.path!r} in {address.shown}", subject=subject)
+        return SourceError(
+            f"there are no Parquet files at {address.path!r} in {address.shown}",
+            allowed=_ONLY_STAR if literal(address.path, but="*") != address.path else "",
+            subject=subject,
+        )
+    if not session.remote and sessions.is_fleeting(address.names[-1]):
+        return SourceError(
+            f"there is no {address}: {address.names[-1]!r} is a temporary view, which only its own session can read",
+            allowed=_ALLOWED,
+            subject=subject,
+            remedy=_COPY,
+        )
     known = [names[-1] for names in tables(session, address.names[:-1]) or ()]
     near = nearest(address.names[-1], known)
     like = written(replace(address, names=(*address.names[1:-1], near))) if near else ""

@@ -14,6 +14,7 @@ from functools import cache
 
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
 _GATEWAYS = ("py4j.clientserver", "py4j.java_gateway")  # at the level DEBUG all that they send and receive
+_ROOT = ""  # where py4j itself logs each Ctrl-C
 
 
 class _Silence(logging.Filter):
@@ -36,7 +37,7 @@ def _silence() -> _Silence:
     made = _Silence()
     for name in _LOGGERS:
         PySparkLogger.getLogger(name).addFilter(made)
-    for name in _GATEWAYS:
+    for name in (*_GATEWAYS, _ROOT):
         logging.getLogger(name).addFilter(made)
     return made
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import atexit
 import os
 import re
+import signal
 import subprocess
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from types import FunctionType
 from typing import Any
 from uuid import uuid4
 
@@ -23,11 +25,13 @@ from privet.engines.spark.logs import quiet
 from privet.engines.spark.settings import ANSI, SETTINGS
 from privet.errors import Remedy, SourceError, UserError, install
 from privet.system.addresses import masked
+from privet.system.interrupts import interruptible
 
 LONGEST = 3600.0
 """Seconds that a question may take."""
 PATIENCE = 4
 """How often a call is repeated if Spark Connect's server can't be reached: for some ten seconds."""
+_END = 5.0  # seconds that Java has to end by itself
 
 _CHARS = "__CHAR_VARCHAR_TYPE_STRING"  # where Spark keeps that a string is a CHAR
 _VAGUE = ("FAILED_TO_CREATE_PLAN_FOR_DIRECT_QUERY",)  # conditions that do not say what happened
@@ -86,7 +90,7 @@ class Session:
         """End what is running under these tags, from any thread; without one, all that runs in this use of it."""
         for tag in tags or tuple(self.tags):
             with suppress(Exception), quiet():
-                self.spark.interruptTag(tag)
+                _tagging(self.spark)[2](tag)
 
     def close(self) -> None:
         """The end of this use; with the last one, the session ends."""
@@ -194,6 +198,16 @@ def drop_view(session: Session, name: str) -> None:
         session.spark.catalog.dropTempView(name)
 
 
+def is_fleeting(name: str) -> bool:
+    """Whether the session that is active in this process, beside ours, has a temporary view of this name."""
+    from pyspark.sql import SparkSession
+
+    with suppress(Exception), quiet():
+        active = SparkSession.getActiveSession()
+        return active is not None and any(each.isTemporary for each in active.catalog.listTables(pattern=name))
+    return False
+
+
 def setting(session: Session, name: str) -> str:
     """The value of a setting."""
     with quiet():
@@ -206,7 +220,8 @@ def _tagged(session: Session, tag: str, longest: float) -> Iterator[None]:
         raise SourceError("a session of Spark can't be used by a child of the process that opened it")
     late = threading.Timer(longest, _stop, (session, tag))
     late.daemon = True
-    session.spark.addTag(tag)
+    add, remove, _ = _tagging(session.spark)
+    add(tag)
     session.tags.add(tag)
     late.start()
     try:
@@ -215,7 +230,16 @@ def _tagged(session: Session, tag: str, longest: float) -> Iterator[None]:
         late.cancel()
         session.tags.discard(tag)
         with suppress(Exception):
-            session.spark.removeTag(tag)
+            remove(tag)
+
+
+def _tagging(spark: Any) -> tuple[Callable[[str], Any], ...]:
+    """How a tag is added to what this thread runs, how it is removed, and how any thread ends what has it."""
+    context = getattr(spark, "_sc", None)
+    if context is None:  # Spark Connect
+        return spark.addTag, spark.removeTag, spark.interruptTag
+    # without Spark Connect, only the thread that added a tag to a session can interrupt it
+    return context.addJobTag, context.removeJobTag, context.cancelJobsWithTag
 
 
 def _stop(session: Session, tag: str) -> None:
@@ -225,7 +249,7 @@ def _stop(session: Session, tag: str) -> None:
 
     def interrupt() -> None:
         with suppress(Exception), quiet():
-            session.spark.interruptTag(tag)
+            _tagging(session.spark)[2](tag)
             done.set()
 
     threading.Thread(target=interrupt, daemon=True).start()
@@ -278,7 +302,8 @@ def _here() -> Any:
         try:
             if not (os.environ.get("SPARK_REMOTE") or os.environ.get("PYSPARK_GATEWAY_PORT")):
                 _start()
-            active = SparkSession.builder.getOrCreate()
+            with _same_handler():
+                active = SparkSession.builder.getOrCreate()
         except Exception as error:
             if getattr(error, "getCondition", str)() == "JAVA_GATEWAY_EXITED":
                 raise SourceError("Spark did not start in this process", allowed=_JAVA, remedy=_REMOTE) from None
@@ -287,20 +312,58 @@ def _here() -> Any:
 
 
 def _start() -> None:
-    """Start Spark as the machine's configuration says, unless it runs already.
+    """Start Spark as the machine's configuration says, unless it runs already. On Ctrl-C, what was started is ended.
 
     Claim: it writes nothing to the terminal, where its log could show a row, and opens no port for browsers.
     """
-    from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
+    from pyspark import SparkConf, SparkContext, java_gateway
 
     if SparkContext._gateway is not None:
         return
     settings = SparkConf(loadDefaults=False).setAppName("privet")
     settings.set("spark.ui.showConsoleProgress", "false").set("spark.ui.enabled", "false")
     nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    gateway = launch_gateway(settings, popen_kwargs=nowhere)  # type: ignore[no-untyped-call]
-    SparkContext(conf=settings, gateway=gateway)
+    children: list[subprocess.Popen[bytes]] = []
+
+    def child(*given: Any, **named: Any) -> subprocess.Popen[bytes]:
+        children.append(subprocess.Popen(*given, **named))
+        return children[-1]
+
+    # pyspark tells nobody of a child that has not answered yet
+    plain = java_gateway.launch_gateway
+    launch = FunctionType(plain.__code__, {**vars(java_gateway), "Popen": child}, argdefs=plain.__defaults__)
+
+    def start() -> None:
+        with quiet():
+            SparkContext(conf=settings, gateway=launch(settings, popen_kwargs=nowhere))
+
+    try:
+        # in a thread of its own, where pyspark takes no Ctrl-C for itself
+        interruptible(start, lambda: _end(children))
+    except BaseException:
+        if any(each.poll() is not None for each in children):
+            SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+        raise
+
+
+def _end(children: Iterable[subprocess.Popen[bytes]]) -> None:
+    for each in children:
+        each.terminate()  # Java removes its files
+        try:
+            each.wait(_END)
+        except subprocess.TimeoutExpired:
+            each.kill()
+
+
+@contextmanager
+def _same_handler() -> Iterator[None]:
+    """A new context of Spark would take Ctrl-C for itself; `interruptible` ends our statements without it."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def _connected(address: Address) -> Any:
