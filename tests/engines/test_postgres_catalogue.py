@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
 import pyarrow as pa
@@ -13,6 +14,7 @@ from tests import in_postgres
 
 import privet as pv
 from privet.engines.postgres import addresses, tables
+from privet.engines.postgres.types import identifier
 from privet.errors import PrivetError, SourceError, UserError
 
 AGES = {"age": pv.integer(0, 110)}
@@ -155,6 +157,23 @@ def test_settings_of_arrays_and_names(home: str) -> None:
 
 
 # --- addresses ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["x\\", "a\\'b", "\\", "a\\\\", "a'b", "t\\'); SELECT 'x"])
+def test_names_do_not_depend_on_how_the_database_reads_texts(home: str, name: str) -> None:
+    """The first message of a transaction is read as a whole, before its own settings hold."""
+    database = psycopg.conninfo.conninfo_to_dict(home)["dbname"]
+    for setting in ("on", "off"):
+        in_postgres.execute(f"ALTER DATABASE {database} SET standard_conforming_strings = {setting}")
+        named, schema = identifier(name), identifier(f"of {name}")
+        in_postgres.execute(
+            "DROP TABLE IF EXISTS x", "CREATE TABLE x (age int)", f"DROP SCHEMA IF EXISTS {schema} CASCADE",
+            f"CREATE SCHEMA {schema}", f"CREATE TABLE {schema}.{named} ({named} int)",
+            f"INSERT INTO {schema}.{named} VALUES (1), (2)",
+        )  # fmt: skip
+        table = opened(f"{home}#{quote(f'of {name}', safe='')}.{quote(name, safe='')}", columns={name: AGES["age"]})
+        assert counted(table) == 2
+        changes(table, "another type", f"ALTER TABLE {schema}.{named} ALTER {named} TYPE double precision")
 
 
 def test_names_that_forge_a_marker_are_refused(home: str) -> None:
