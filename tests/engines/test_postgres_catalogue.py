@@ -123,6 +123,23 @@ def test_a_view_that_is_replaced(home: str, below: str) -> None:
     changes(opened(home), "a view has another definition", replaced)
 
 
+@pytest.mark.parametrize("other", ["numeric(12,2)", "numeric(38,10)", "double precision", "text"])
+def test_numbers_of_any_length_are_ids_of_people(home: str, other: str) -> None:
+    """All digits count, and zeros at the end do not."""
+    in_postgres.execute(
+        f"CREATE TABLE a (id numeric, x int); CREATE TABLE b (id {other}, y int)",
+        "INSERT INTO a VALUES (1.000, 1), (2.50, 1), (1e40 + 1, 1), ('NaN', 1), (NULL, 1)",
+        "INSERT INTO b VALUES ('1', 1), ('2.5', 1), ('3', 1), (NULL, 1)",
+    )  # fmt: skip
+    a, b = (
+        pv.table(name, f"{home}#{name}", protect=pv.person("id", max_rows=1), columns={of: pv.integer(0, 1)})
+        for name, of in (("a", "x"), ("b", "y"))
+    )
+    with pv.Session([a, b], budget=pv.PureDP(10**6), ledger=None) as session:
+        joined = session.tables["a"].join(session.tables["b"])
+        assert int(session.release(joined.agg(n=pv.count()), epsilon=10**5).values("n")[0]) == 2
+
+
 VIRTUAL = "CREATE TABLE t (v int, age int GENERATED ALWAYS AS (v) VIRTUAL)"
 COMPUTED = "ADD age int GENERATED ALWAYS AS (10 / v) VIRTUAL"
 SET = "ALTER age SET EXPRESSION AS (10 / v)"
