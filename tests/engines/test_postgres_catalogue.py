@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
 import pyarrow as pa
@@ -16,7 +17,12 @@ from tests import in_postgres
 from tests.cli.steward import ran
 
 import privet as pv
+<<<<<<< HEAD
 from privet.engines.postgres import addresses, connections, tables
+=======
+from privet.engines.postgres import addresses, tables
+from privet.engines.postgres.types import identifier
+>>>>>>> 2e8194ddadbfa9a1e48c71fbac5ba9fa3e57af1f
 from privet.errors import PrivetError, SourceError, UserError
 
 AGES = {"age": pv.integer(0, 110)}
@@ -125,6 +131,46 @@ def test_a_view_that_is_replaced(home: str, below: str) -> None:
     changes(opened(home), "a view has another definition", replaced)
 
 
+@pytest.mark.parametrize("other", ["numeric(12,2)", "numeric(38,10)", "double precision", "text"])
+def test_numbers_of_any_length_are_ids_of_people(home: str, other: str) -> None:
+    """All digits count, and zeros at the end do not."""
+    in_postgres.execute(
+        f"CREATE TABLE a (id numeric, x int); CREATE TABLE b (id {other}, y int)",
+        "INSERT INTO a VALUES (1.000, 1), (2.50, 1), (1e40 + 1, 1), ('NaN', 1), (NULL, 1)",
+        "INSERT INTO b VALUES ('1', 1), ('2.5', 1), ('3', 1), (NULL, 1)",
+    )  # fmt: skip
+    a, b = (
+        pv.table(name, f"{home}#{name}", protect=pv.person("id", max_rows=1), columns={of: pv.integer(0, 1)})
+        for name, of in (("a", "x"), ("b", "y"))
+    )
+    with pv.Session([a, b], budget=pv.PureDP(10**6), ledger=None) as session:
+        joined = session.tables["a"].join(session.tables["b"])
+        assert int(session.release(joined.agg(n=pv.count()), epsilon=10**5).values("n")[0]) == 2
+
+
+VIRTUAL = "CREATE TABLE t (v int, age int GENERATED ALWAYS AS (v) VIRTUAL)"
+COMPUTED = "ADD age int GENERATED ALWAYS AS (10 / v) VIRTUAL"
+SET = "ALTER age SET EXPRESSION AS (10 / v)"
+
+
+@pytest.mark.parametrize(("before", "after"), [
+    ([VIRTUAL], [f"ALTER TABLE t {SET}"]),
+    (["CREATE TABLE t (v int, age int)"], ["ALTER TABLE t DROP age", f"ALTER TABLE t {COMPUTED}"]),
+    ([VIRTUAL], ["ALTER TABLE t DROP age", "ALTER TABLE t ADD age int"]),
+    ([VIRTUAL.replace("t (", "b ("), "CREATE VIEW t AS SELECT age FROM b"], [f"ALTER TABLE b {SET}"]),
+    ([f"{VIRTUAL} PARTITION BY LIST (v)", "CREATE TABLE p PARTITION OF t FOR VALUES IN (0)"], [f"ALTER TABLE p {SET}"]),
+], ids=["set", "added", "removed", "below a view", "of a partition"])  # fmt: skip
+def test_a_virtual_column_that_computes_something_else(home: str, before: list[str], after: list[str]) -> None:
+    """An expression that fails for some rows would tell whether there are any."""
+    with psycopg.connect(home) as connection:
+        if connection.info.server_version < 180000:
+            pytest.skip("this Postgres has no virtual generated columns")
+    in_postgres.execute(*before)
+    table = opened(home)
+    assert counted(table) == 0
+    changes(table, "another expression", *after)
+
+
 FAR = [
     "CREATE FOREIGN DATA WRAPPER nothing", "CREATE SERVER far FOREIGN DATA WRAPPER nothing",
     "CREATE TABLE t (age int) PARTITION BY LIST (age)",
@@ -159,6 +205,23 @@ def test_settings_of_arrays_and_names(home: str) -> None:
 
 
 # --- addresses ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["x\\", "a\\'b", "\\", "a\\\\", "a'b", "t\\'); SELECT 'x"])
+def test_names_do_not_depend_on_how_the_database_reads_texts(home: str, name: str) -> None:
+    """The first message of a transaction is read as a whole, before its own settings hold."""
+    database = psycopg.conninfo.conninfo_to_dict(home)["dbname"]
+    for setting in ("on", "off"):
+        in_postgres.execute(f"ALTER DATABASE {database} SET standard_conforming_strings = {setting}")
+        named, schema = identifier(name), identifier(f"of {name}")
+        in_postgres.execute(
+            "DROP TABLE IF EXISTS x", "CREATE TABLE x (age int)", f"DROP SCHEMA IF EXISTS {schema} CASCADE",
+            f"CREATE SCHEMA {schema}", f"CREATE TABLE {schema}.{named} ({named} int)",
+            f"INSERT INTO {schema}.{named} VALUES (1), (2)",
+        )  # fmt: skip
+        table = opened(f"{home}#{quote(f'of {name}', safe='')}.{quote(name, safe='')}", columns={name: AGES["age"]})
+        assert counted(table) == 2
+        changes(table, "another type", f"ALTER TABLE {schema}.{named} ALTER {named} TYPE double precision")
 
 
 def test_names_that_forge_a_marker_are_refused(home: str) -> None:

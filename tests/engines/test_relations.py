@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from tests import movers
@@ -161,6 +165,45 @@ def test_join_of_people(make: Make, left: list[Any], kind: Any, right: list[Any]
     joined = join_person(Scan(PEOPLE), Scan(VISITS))
     assert ask(db, joined, tallies=(Rows(), whole("age", 0, 99), whole("cost", 0, 50))) == [[5, 1 + 4 + 8, 5 + 13 + 13]]
     assert ask(db, joined, bounding=AtMostRows(3)) == [[4]]
+
+
+NUMBERS = [
+    "0", "12", "-12", "100", "12.5", "-0.5", "0.25", "0.0000001", "12345678.5", "1234567890123456.5", "9" * 20,
+]  # fmt: skip
+KINDS = [
+    pa.int64(), pa.decimal128(10, 2), pa.decimal128(12, 4), pa.decimal128(38, 0), pa.decimal128(2, 2),
+    pa.decimal128(38, 38), pa.decimal128(38, 10), pa.float64(), pa.float32(), pa.string(),
+]  # fmt: skip
+
+
+def of_kind(kind: Any) -> list[str]:
+    """The numbers that a type holds."""
+    if pa.types.is_floating(kind):
+        exactly = np.float64 if kind == pa.float64() else np.float32
+        return [text for text in NUMBERS if len(text) < 20 and Fraction(float(exactly(text))) == Fraction(text)]
+    if not pa.types.is_decimal(kind):
+        return [text for text in NUMBERS if kind == pa.string() or ("." not in text and len(text) < 19)]
+    whole, parts = kind.precision - kind.scale, kind.scale
+    return [
+        text for text in NUMBERS if abs(Fraction(text)) < 10**whole and (Fraction(text) * 10**parts).denominator == 1
+    ]
+
+
+def test_a_number_is_one_person_in_whatever_type_it_is_stored(make: Make, name: str) -> None:
+    given = []
+    for i, kind in enumerate(KINDS):
+        ids = of_kind(kind)
+        cast = float if pa.types.is_floating(kind) else Decimal if pa.types.is_decimal(kind) else str
+        held_ = pa.array(list(map(int, ids)), kind) if kind == pa.int64() else pa.array(list(map(cast, ids)), kind)
+        schema = Schema.declare(f"t{i}", protect=person("id", max_rows=1), columns={f"x{i}": declared.integer(0, 19)})
+        given.append((schema, pa.table({"id": held_, f"x{i}": list(map(NUMBERS.index, ids))})))
+    db = make(*given[0], *given[1:])
+    pairs = some(list(combinations(range(len(KINDS)), 2)), every=4 if name == "spark" else 1)
+    for i, j in pairs:
+        both = [NUMBERS.index(text) for text in of_kind(KINDS[i]) if text in of_kind(KINDS[j])]
+        joined = join_person(Scan(given[i][0]), Scan(given[j][0]))
+        found = ask(db, joined, tallies=(Rows(), whole(f"x{i}", 0, 19), whole(f"x{j}", 0, 19)))
+        assert found == [[len(both), sum(both), sum(both)]], (KINDS[i], KINDS[j])
 
 
 def test_a_fan_out_is_bounded(make: Make) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from tests.spark import SparkServer
 import privet as pv
 from privet.engines.spark import pins, sessions
 from privet.engines.spark.addresses import Address
-from privet.engines.spark.listings import Listing, listed
+from privet.engines.spark.listings import Listing, _links, listed
 from privet.engines.spark.tables import SparkTable
 from privet.errors import NoAnswer, SourceError
 from privet.privacy.adjacency import person
@@ -106,7 +107,7 @@ def test_a_local_file_that_is_put_back(tmp_path: Path) -> None:
     source = SparkTable(Address(path=str(folder)), local=True)
     before = listed(here, source)
     (folder / "_SUCCESS").touch()  # no file of a table
-    assert listed(here, source) == before
+    assert listed(here, source).files == before.files
     assert [Path(path).name for path, _ in before.files] == ["a.parquet"]
     assert before.wait > 0, "it has just been written, and could change again at the same time"
     times = file.stat()
@@ -118,6 +119,70 @@ def test_a_local_file_that_is_put_back(tmp_path: Path) -> None:
     (tmp_path / "away").rename(file)
     assert (file.stat().st_ino, file.stat().st_mtime_ns) == (times.st_ino, times.st_mtime_ns)
     assert listed(here, source) != before
+
+
+def folders(place: Path, other: Path) -> None:
+    place.rename(place.with_name("away"))
+    other.rename(place)
+
+
+def back(place: Path, other: Path) -> None:
+    place.rename(other)
+    place.with_name("away").rename(place)
+
+
+def links(place: Path, other: Path) -> None:
+    """A link becomes one to something else."""
+    new = place.with_name("new")
+    new.symlink_to(other)
+    new.rename(place)
+
+
+@pytest.mark.parametrize("below", ["", "day=1", "day=1/a.parquet"])
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_folder_or_a_link_that_is_put_back(tmp_path: Path, below: str, linked: bool) -> None:
+    """And it is as it was: the same files, with their sizes, times and inodes."""
+    here: Any = SimpleNamespace(remote=False)
+    for name in ("people", "others"):
+        (tmp_path / name / "day=1").mkdir(parents=True)
+        write(tmp_path / name / "day=1" / "a.parquet", 20_000)
+    read, other = tmp_path / "people" / below, tmp_path / "others" / below
+    first = tmp_path / "first"
+    if linked:
+        read.rename(first)
+        read.symlink_to(first)
+    source = SparkTable(Address(path=str(tmp_path / "people")), local=True)
+    before = listed(here, source)
+    time.sleep(before.wait / 1000)
+    assert listed(here, source) == before
+    if linked:
+        links(read, other)
+        between = listed(here, source)
+        links(read, first)
+    else:
+        folders(read, other)
+        between = listed(here, source)
+        back(read, other)
+    after = listed(here, source)
+    assert between.files != before.files
+    assert [path for path, _ in after.files] == [path for path, _ in before.files]
+    assert after != before
+
+
+def test_links_are_followed_one_by_one(tmp_path: Path) -> None:
+    """To a file through a link to a folder, and through one that leads to another link."""
+    (tmp_path / "v1" / "t").mkdir(parents=True)
+    write(tmp_path / "v1" / "t" / "a.parquet", 20_000)
+    (tmp_path / "current").symlink_to("v1")
+    (tmp_path / "latest").symlink_to("../" + tmp_path.name + "/./current")
+    there = str(tmp_path / "latest" / "t")
+    assert _links(there) == [str(tmp_path / "latest"), str(tmp_path / "current")]
+    source = SparkTable(Address(path=there), local=True)
+    found = listed(SimpleNamespace(remote=False), source)  # type: ignore[arg-type]
+    assert {str(tmp_path / "latest"), str(tmp_path / "current"), f"{there}/"} == {path for path, _ in found.around}
+    (tmp_path / "round").symlink_to("round")
+    with pytest.raises(OSError, match="too many"):
+        _links(str(tmp_path / "round"))
 
 
 def test_a_table_is_pinned_when_its_files_have_come_to_rest(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,6 +53,14 @@ class DuckDBDialect(Dialect):
     def try_cast(self, sql: str, type_: str, stored: StoredType | None = None) -> str:
         return f"TRY_CAST({sql} AS {type_})"
 
+    def shortest(self, stored: StoredType, sql: str) -> str:
+        text = self.try_cast(sql, self.text, stored)
+        if not stored.scale:
+            return text
+        if stored.scale == stored.precision:  # a half would be .50, and 0 no digit at all
+            text = rf"regexp_replace({text}, '^(-?)[.]', '\10.')"
+        return f"rtrim(rtrim({text}, '0'), '.')"
+
     def bit(self, sql: str) -> str:
         return f"CAST(({sql}) AS UTINYINT)"
 

@@ -83,6 +83,12 @@ class PostgresDialect(Dialect):
                 return f"CAST({sql} AS {type_})"
         raise Unsupported(f"Postgres can't read {stored.name} as {type_}")
 
+    def fractional(self, d: str) -> str:
+        # from 1e15 on a cast would write an exponent, and one to numeric alone would keep 15 digits
+        text = f"CAST({d} AS text)"
+        many = f"abs({d}) BETWEEN {self.float(10**15)} AND {self.float(10**18)}"
+        return f'(CASE WHEN {many} THEN CAST(CAST({text} AS numeric) AS text) ELSE {text} END COLLATE "C")'
+
     def flag(self, sql: str, type_: str | None = None) -> str:
         # there is no cast from booleans to bigint
         return self.cast(f"CAST(({sql}) AS integer)", type_ or self.types["narrow"])

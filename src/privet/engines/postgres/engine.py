@@ -25,7 +25,8 @@ from privet.system.processes import forever
 _NO_COLUMN = "42703"
 _CHANGED = (
     "a table of this session was changed in Postgres: a column has another type or is not there any more, a view has "
-    "another definition, or a type has another cast to text. Nothing was spent. Open the session again"
+    "another definition, a virtual generated column another expression, or a type another cast to text. Nothing was "
+    "spent. Open the session again"
 )
 
 

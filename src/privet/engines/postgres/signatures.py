@@ -1,7 +1,8 @@
 """What the tables of a session are in Postgres's catalogue: a text that changes if what is read of them does.
 
-Claim: while the text is the same, the declared columns have the types they had, views have the definitions they had, no
-foreign table was added below a table, and no cast to text runs a function that was not there.
+Claim: while the text is the same, the declared columns have the types they had, views the definitions and virtual
+generated columns the expressions, no foreign table was added below a table, and no cast to text runs a function that
+was not there.
 """
 
 from __future__ import annotations
@@ -13,6 +14,11 @@ _SIGNATURE = """
     SELECT concat_ws(';',
         (SELECT string_agg(concat_ws(' ', attrelid, attname, atttypid, atttypmod), ',' ORDER BY attrelid, attnum)
             FROM pg_attribute WHERE attnum > 0 AND ({columns})),
+        (SELECT string_agg(concat_ws(' ', attrelid, attname, sha256(convert_to(adbin::text, 'UTF8'))), ','
+                ORDER BY attrelid, attnum)
+            FROM pg_attribute JOIN read ON attrelid = read.oid
+                LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+            WHERE attgenerated = 'v'),
         (SELECT string_agg(concat_ws(' ', ev_class, sha256(convert_to(ev_action::text, 'UTF8'))), ',' ORDER BY ev_class)
             FROM pg_rewrite JOIN read ON ev_class = read.oid WHERE ev_type = '1'),
         (SELECT string_agg(c.oid::text, ',' ORDER BY c.oid) FROM pg_class c JOIN read USING (oid) WHERE relkind = 'f'),

@@ -87,10 +87,10 @@ def identifier(name: str) -> str:
 
 
 def literal(text: str) -> str:
-    """A text, quoted.
+    r"""A text, quoted: the same text whatever `standard_conforming_strings` is.
 
     Example:
-        >>> print(literal("it's"))
-        'it''s'
+        >>> print(literal("it's"), literal("a\\b"))
+        E'it''s' E'a\\b'
     """
-    return "'" + text.replace("'", "''") + "'"
+    return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -52,7 +53,8 @@ class Stored:
 
     def read(self, column: Column, name: str, row: Mapping[str, Any], mode: str) -> Any:
         """A declared column of a row."""
-        stored, raw = self.types[name], row[name]
+        stored = self.types[name]
+        raw = plain(row[name], stored)
         check(column, stored)
         if isinstance(column.type, TimeType) and raw is not None:
             raw = moment(column.type, stored, raw)
@@ -82,7 +84,7 @@ def _values(column: Any, stored: StoredType) -> list[Any]:
         return [None if n is None else _microseconds(n, column.type.unit) for n in column.cast(pa.int64()).to_pylist()]
     if stored.family == "date":
         return list(column.cast(pa.date32()).cast(pa.int32()).to_pylist())
-    return [plain(value, stored) for value in column.to_pylist()]
+    return list(column.to_pylist())
 
 
 def _microseconds(count: int, unit: str) -> int:
@@ -100,6 +102,9 @@ def owner(raw: Any, stored: StoredType, *, shared: bool) -> Any:
         raw = float(raw) + 0.0
         if shared and abs(raw) < 1e18 and raw == int(raw):
             raw = int(raw)
+    if shared and isinstance(raw, Decimal):
+        whole, point, fraction = f"{raw:f}".partition(".")
+        return (whole + point + fraction.rstrip("0")).removesuffix(".")
     return str(raw) if shared or stored.family == "uuid" else raw
 
 

@@ -90,6 +90,16 @@ class SparkDialect(Dialect):
                 return f"try_cast({sql} AS {type_})"
         raise Unsupported(f"Spark can't read {stored.name} as {type_}")
 
+    def shortest(self, stored: StoredType, sql: str) -> str:
+        # a cast would write 0.0000001 as 1E-7
+        return f"format_number({sql}, '0.{'#' * stored.scale}')" if stored.scale else super().shortest(stored, sql)
+
+    def fractional(self, d: str) -> str:
+        # from 1e7 on a cast would write an exponent
+        text = f"CAST({d} AS STRING)"
+        plain = f"format_number(try_cast({text} AS DECIMAL(38, 19)), '0.{'#' * 19}')"
+        return f"CASE WHEN abs({d}) BETWEEN {self.float(10**7)} AND {self.float(10**18)} THEN {plain} ELSE {text} END"
+
     def bit(self, sql: str) -> str:
         return f"CAST(({sql}) AS INT)"
 

@@ -21,6 +21,7 @@ from privet.engines.spark.types import identifier
 
 _TICK, _SECONDS = 50, 2000
 """Milliseconds in which a file can change twice without another time; the second of a storage that counts seconds."""
+_MOST_LINKS = 40  # as Linux
 _State = tuple[int, ...]  # the size, the time of the last change in milliseconds, and more
 
 
@@ -33,6 +34,8 @@ class Listing:
     """Milliseconds since the last change."""
     wait: float = field(compare=False)
     """Milliseconds from now on in which one more change might not show in the times."""
+    around: tuple[tuple[str, _State], ...] = ()
+    """The folders and symbolic links on the way to local files."""
 
 
 def listed(session: Session, source: SparkTable, tag: str = "") -> Listing:
@@ -40,51 +43,94 @@ def listed(session: Session, source: SparkTable, tag: str = "") -> Listing:
 
     Claim: if the listings before and after a question are equal, and the first was made after its `wait`, the question
     read these very files. Not noticed is a file that was replaced, and put back with its old size and time before the
-    second listing; but of local files of a Spark in this process that is noticed too.
+    second listing; but of local files of a Spark in this process that is noticed too, unless a folder
+    above the table's own was replaced and put back. There, any other file that is added to a folder is noticed as well.
     """
     if source.address.names:
         sessions.run(session, f"REFRESH TABLE {source.name}", tag=tag)
     if source.local and not session.remote and "*" not in source.address.path:
         with suppress(OSError):  # Spark says it better
-            return _listing(*_by_system(session, source, tag))
-    return _listing(*_by_statement(session, source, tag))
+            return _by_system(session, source, tag)
+    return _by_statement(session, source, tag)
 
 
-def _listing(states: Mapping[str, _State], ages: Mapping[str, float]) -> Listing:
-    waits = [0.0]
-    for path, age in ages.items():
-        tick = _TICK if states[path][1] % 1000 else _SECONDS
-        waits.append(tick - age if -_SECONDS < age < tick else 0.0)  # a clock can be a little ahead
-    return Listing(tuple(sorted(states.items())), min(ages.values(), default=0), max(waits))
+def _wait(state: _State, age: float) -> float:
+    tick = _TICK if state[1] % 1000 else _SECONDS
+    return tick - age if -_SECONDS < age < tick else 0.0  # a clock can be a little ahead
+
+
+def _sorted(states: Mapping[str, _State]) -> tuple[tuple[str, _State], ...]:
+    return tuple(sorted(states.items()))
 
 
 # --- files of this machine, without a statement ---------------------------------------------------
 
 
-def _by_system(session: Session, source: SparkTable, tag: str) -> tuple[dict[str, _State], dict[str, float]]:
+def _by_system(session: Session, source: SparkTable, tag: str) -> Listing:
     if source.address.names:
         paths = [canonical(each) for each in sessions.files(session, f"SELECT * FROM {source.name}", tag)]
+        folders = {folder for path in paths for folder in _partitions(path)}
     else:
-        paths = list(_below(canonical(source.address.path, encoded=False)))
-    found = {path: Path(path).stat() for path in paths}
+        paths, folders = _below(canonical(source.address.path, encoded=False))
+    links = {link for path in [*folders, *filter(os.path.islink, paths)] for link in _links(path)}
+    files = {path: Path(path).stat() for path in paths}
+    around = {f"{path}/": Path(path).stat() for path in folders} | {link: Path(link).lstat() for link in links}
     now = time.time() * 1000
-    return (
-        {
-            path: (s.st_size, s.st_mtime_ns // 10**6, s.st_mtime_ns, s.st_ctime_ns, s.st_dev, s.st_ino)
-            for path, s in found.items()
-        },
-        {path: now - s.st_ctime_ns / 10**6 for path, s in found.items()},
+    waits = [_wait(_state(each), now - each.st_ctime_ns / 10**6) for each in (*files.values(), *around.values())]
+    return Listing(
+        _sorted({path: _state(each) for path, each in files.items()}),
+        min((now - each.st_ctime_ns / 10**6 for each in files.values()), default=0),
+        max(waits, default=0),
+        _sorted({path: _state(each) for path, each in around.items()}),
     )
 
 
-def _below(path: str) -> Iterator[str]:
-    """The files of a folder, or the file."""
+def _state(s: os.stat_result) -> _State:
+    return s.st_size, s.st_mtime_ns // 10**6, s.st_mtime_ns, s.st_ctime_ns, s.st_dev, s.st_ino
+
+
+def _below(path: str) -> tuple[list[str], set[str]]:
+    """The files of a folder, and its folders with itself; or the file."""
     if not Path(path).is_dir():
-        yield path
-        return
+        return [path], set()
+    paths, every = [], set()
     for folder, folders, names in os.walk(path, followlinks=True):
         folders[:] = [each for each in folders if not _is_hidden(each)]
-        yield from (str(Path(folder, each)) for each in names if not _is_hidden(each))
+        paths += [str(Path(folder, each)) for each in names if not _is_hidden(each)]
+        every.add(folder)
+    return paths, every
+
+
+def _partitions(path: str) -> Iterator[str]:
+    """The folders of a file of a table in the catalogue, up to the table's own."""
+    folder = Path(path).parent
+    yield str(folder)
+    while "=" in folder.name:
+        folder = folder.parent
+        yield str(folder)
+
+
+def _links(path: str) -> list[str]:
+    """The symbolic links on the way to a path, with those that they lead through."""
+    found: list[str] = []
+    at, ahead = "", path.split("/")[::-1]
+    while ahead:
+        part = ahead.pop()
+        here = f"{at}/{part}"
+        if part in ("", "."):
+            continue
+        if part == "..":
+            at = at.rpartition("/")[0]
+        elif not Path(here).is_symlink():
+            at = here
+        else:
+            found.append(here)
+            target = str(Path(here).readlink())
+            at = "" if target.startswith("/") else at
+            ahead += target.split("/")[::-1]
+            if len(found) > _MOST_LINKS:
+                raise OSError(f"{path} leads through too many symbolic links")
+    return found
 
 
 def _is_hidden(name: str) -> bool:
@@ -94,7 +140,7 @@ def _is_hidden(name: str) -> bool:
 # --- all others, by a statement -------------------------------------------------------------------
 
 
-def _by_statement(session: Session, source: SparkTable, tag: str) -> tuple[dict[str, _State], dict[str, float]]:
+def _by_statement(session: Session, source: SparkTable, tag: str) -> Listing:
     if source.address.path:
         found = _in_folders(session, [source.address.pattern], tag)
     else:
@@ -103,7 +149,11 @@ def _by_statement(session: Session, source: SparkTable, tag: str) -> tuple[dict[
         roots = {root, *(file.rpartition("/")[0] for file in files if not file.startswith(f"{canonical(root)}/"))}
         known = _in_folders(session, [literal(each) for each in sorted(roots)], tag)
         found = {path: known[path] for path in files}
-    return {path: state[:2] for path, state in found.items()}, {path: state[2] for path, state in found.items()}
+    return Listing(
+        _sorted({path: state[:2] for path, state in found.items()}),
+        min((age for *_, age in found.values()), default=0),
+        max((_wait(state[:2], state[2]) for state in found.values()), default=0),
+    )
 
 
 def _in_folders(session: Session, folders: Iterable[str], tag: str) -> dict[str, tuple[int, int, int]]:

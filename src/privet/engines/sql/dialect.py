@@ -132,6 +132,15 @@ class Dialect(ABC):
         at where it does not: then it may be any.
         """
 
+    def shortest(self, stored: StoredType, sql: str) -> str:
+        """A decimal as a text, without zeros behind the last digit that counts: equal numbers are equal texts."""
+        text = self.try_cast(sql, self.text, stored)
+        return f"rtrim(rtrim({text}, '0'), '.')" if stored.scale else text
+
+    def fractional(self, d: str) -> str:
+        """A double as a text; from 1e-3 up to 1e18, of one that is not whole, digits and a point alone."""
+        return self.try_cast(d, self.text)
+
     def flag(self, sql: str, type_: str | None = None) -> str:
         """A boolean as 0 or 1."""
         return self.cast(sql, type_ or self.types["narrow"])

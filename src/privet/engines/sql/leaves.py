@@ -225,9 +225,11 @@ def person_id(dialect: Dialect, stored: StoredType, sql: str, *, shared: bool) -
         d = dialect.try_cast(sql, dialect.double, stored)
         whole = f"{dialect.is_whole(d)} AND abs({d}) < {dialect.float(10**18)}"
         as_whole = dialect.try_cast(dialect.whole(d), dialect.text)
-        return f"CASE WHEN {whole} THEN {as_whole} ELSE {dialect.try_cast(number, dialect.text)} END"
+        return f"CASE WHEN {whole} THEN {as_whole} ELSE {dialect.fractional(number)} END"
     if stored.family == "text" and not stored.enumerated:
         return dialect.bytewise(sql)
+    if shared and stored.family == "decimal":
+        return dialect.shortest(stored, sql)
     if shared or stored.family in ("text", "uuid", "nothing", "no use"):
         return dialect.try_cast(sql, dialect.text, stored)
     return sql
