@@ -17,12 +17,8 @@ from tests import in_postgres
 from tests.cli.steward import ran
 
 import privet as pv
-<<<<<<< HEAD
 from privet.engines.postgres import addresses, connections, tables
-=======
-from privet.engines.postgres import addresses, tables
 from privet.engines.postgres.types import identifier
->>>>>>> 2e8194ddadbfa9a1e48c71fbac5ba9fa3e57af1f
 from privet.errors import PrivetError, SourceError, UserError
 
 AGES = {"age": pv.integer(0, 110)}
