@@ -92,5 +92,5 @@ class Layers:
         for level in self.levels:
             added = ", ".join(f"{sql} AS {alias}" for alias, sql in level)
             source = f"(SELECT *, {added} FROM {source}{self.dialect.fence})"
-        filtered = "" if where is None else f" WHERE {where}"
+        filtered = "" if where is None else self.dialect.where(where)
         return f"SELECT {', '.join(columns)} FROM {source}{filtered}"

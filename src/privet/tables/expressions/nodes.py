@@ -156,8 +156,8 @@ class Logic:
 
     def __post_init__(self) -> None:
         one_of(self.operator, ("and", "or"))
-        if not self.operands:
-            raise QueryError(f"{self.operator} needs at least one condition")
+        if len(self.operands) < 2:
+            raise QueryError(f"{self.operator} needs at least two conditions")
         check_nodes(*self.operands)
 
     def type(self, schema: Types) -> Type:
