@@ -81,6 +81,9 @@ class Dialect(ABC):
     word_bits: ClassVar[int]
     """How many bits of a row bounding packs into one integer: 64 where there are unsigned integers, else 63."""
 
+    most_parameters: ClassVar[int | None] = None
+    """How many parameters a question can have, where the database has a limit."""
+
     fence: ClassVar[str] = ""
     """What ends a subquery whose columns are to be computed once, where a database would write their expressions
     wherever they are used: layer by layer, the text could double."""
