@@ -229,6 +229,20 @@ def check_edges(edges: Sequence[Exact]) -> None:
         raise QueryError("the edges of bins must be in increasing order", remedy=BINS)
 
 
+def check_listed(kind: Type, values: Sequence[str | int]) -> None:
+    """Refuse values that are not texts of a text, or whole numbers of a number that is counted in ones."""
+    match kind:
+        case KeyType():
+            own: type[object] | None = str if kind.textual else int
+        case TextType():
+            own = str
+        case _:
+            own = int if isinstance(kind, NumberType) and kind.integer and kind.unit == 1 else None
+    other = next((value for value in values if type(value) is not own), None)
+    if other is not None:
+        raise QueryError(f"{kind} is never equal to {other!r}", remedy=Remedy("Use values of the same kind"))
+
+
 def bin_labels(edges: Sequence[Exact]) -> tuple[str, ...]:
     """The names of the bins between these edges."""
     return _labels(tuple(edges))
