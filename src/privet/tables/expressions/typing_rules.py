@@ -120,14 +120,14 @@ def arithmetic(operator: Operator, a: NumberType, b: NumberType) -> NumberType:
     else:
         ratio = quotient(a.range, b.range)
         result, rounded, missing, wide = ratio.result, True, missing or ratio.zero, wide or ratio.zero
-    return NumberType.of(result, rounded=rounded, missing=missing, wide=wide)
+    return NumberType.of(result, rounded=rounded and result.largest > 0, missing=missing, wide=wide)  # 0 is exact
 
 
 def clipped_quotient(a: NumberType, b: NumberType, lower: Exact, upper: Exact) -> tuple[Quotient, NumberType]:
     """A quotient that is clipped immediately: its steps are fine enough for the clipped range."""
     ratio = quotient(a.range, b.range, within=max(abs(lower), abs(upper)) or None)
-    kind = NumberType.of(ratio.result, rounded=True, missing=a.missing or b.missing or ratio.zero, wide=ratio.zero)
-    return ratio, kind
+    missing, rounded = a.missing or b.missing or ratio.zero, ratio.top > 0
+    return ratio, NumberType.of(ratio.result, rounded=rounded, missing=missing, wide=ratio.zero)
 
 
 def negated(number: Range) -> Range:
