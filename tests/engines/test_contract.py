@@ -36,7 +36,9 @@ from privet.privacy.adjacency import each_row, person
 from privet.system.stopping import Stoppable
 from privet.tables import schema as declared
 from privet.tables.expressions.fluent import Expr, bins, col, when
-from privet.tables.operators import Scan, Where
+from privet.tables.expressions.nodes import Case
+from privet.tables.of_person import OfPerson
+from privet.tables.operators import PerPerson, Scan, Where
 from privet.tables.relation import Table
 from privet.tables.schema import Column, Schema
 from privet.tables.statement import AtMostGroups, AtMostRows, Bounding, PeopleInGroups, Rows, Statement, Unbounded
@@ -148,6 +150,46 @@ def test_division_rounds_down_and_half_up(name: str) -> None:
     quotient = (Expr(x.node) / (x - x + 2)).clip(-5, 5)
     assert asked(name, table, exactly.present(quotient.node)) == [[5]]
     assert asked(name, table, exactly.present((x / x).node)) == [[4]], "x / 0 is missing"
+
+
+def test_a_quotient_of_0_is_0(name: str) -> None:
+    table = rows_of(pa.array([1.0, 2.0, 0.0, 50.0, None]), declared.number(0, 10, step=1))
+    zero = 0 / x
+    for condition, count in (
+        (zero == 0, 3), (zero == 0.45, 0), (zero != 0.45, 3), (zero >= 0.45, 0), (zero < 0.45, 3),
+        (zero.is_in([0.45, 2]), 0), (zero.is_in([0.45, 0]), 3), (zero.clip(-1, 1) >= 0.45, 0), (zero.is_missing(), 2),
+    ):  # fmt: skip
+        assert asked(name, table, Rows(), where=condition) == [[count]], str(condition)
+    rough = rows_of(pa.array([1.0, 2.0, 0.0, 50.0, None]), declared.number(0, 10**12))
+    for condition, count in ((0 * x == 0, 4), (0 * x >= 5, 0), (0 * x == 5, 0)):
+        assert asked(name, rough, Rows(), where=condition) == [[count]], str(condition)
+
+
+def test_a_mean_of_one_number_is_that_number(name: str) -> None:
+    table = people(crowd(5))
+    five = Case((((col("x") >= 0).node, pv.lit(5).node),), None)
+    means = PerPerson(Scan(table.schema), (("m", OfPerson("mean", five)),))
+    engine = opened(name, table)
+    found = [
+        engine.answer(Statement(Where(means, condition.node), (), AtMostRows(1), (Rows(),)))[0][0] > 0
+        for condition in (col("m") == 5, col("m") == 5.2, col("m") >= 5.2, col("m") <= 5.2)
+    ]
+    engine.close()
+    assert found == [True, False, False, True]
+
+
+def test_a_key_that_is_public_is_missing_where_a_column_is_out_of_range(name: str) -> None:
+    """No such row is in a group, whatever its key would be."""
+    table = rows_of(pa.array([1.0, 2.0, 10.0, 50.0]), declared.number(1, 10, step=1, required=True))
+    public, ten = 0 * x, x.clip(10, 20)
+    for key in (
+        public, x * 0, public + 1, public / 2, 3 / (public + 4), (6 / (public + 3)).clip(0, 9), abs(public),
+        ten - 2, 20 / ten, x / ten, ten * 2 / ten, 7 / (ten + 20), (20 / ten).clip(0, 5), (ten / 3).floor(),
+    ):  # fmt: skip
+        assert asked(name, table, Rows(), keys=(pv.bins(key, [0, 10]),)) == [[3]], str(key)
+        assert asked(name, table, Rows(), where=key < 9) == [[4]], str(key)
+    inside = pv.when(x > 5, 1).otherwise(1)  # a condition inside a key reads values as `where` does
+    assert asked(name, table, Rows(), keys=(pv.bins(inside, [0, 10]),)) == [[4]]
 
 
 def test_texts_are_bytes(name: str) -> None:

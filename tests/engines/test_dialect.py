@@ -5,6 +5,7 @@ It runs on DuckDB, too, but has no unsigned integers, no QUALIFY, no enumeration
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 from tests.neighbours.questions import planned
@@ -12,6 +13,7 @@ from tests.neighbours.worlds import world
 
 from privet.engines.duckdb.dialect import DuckDBDialect
 from privet.engines.duckdb.engine import DuckDB
+from privet.engines.spark.dialect import SparkDialect
 from privet.engines.sql.dialect import Dialect
 from privet.engines.sql.text import Context
 from privet.tables.statement import AtMostGroups, Rows, Unbounded
@@ -67,3 +69,23 @@ def test_another_dialect_gives_the_same_integers(effort: int) -> None:
                         survivors += 1
     assert same > 5
     assert survivors
+
+
+def test_no_where_of_spark_can_be_an_alias(effort: int) -> None:
+    """Behind a parenthesis Spark would read `WHERE (c1)` as a name with one column."""
+    seen = 0
+    for number in range(81_000, 81_000 + 20 * effort):
+        chance = Random(number)
+        made = world(chance)
+        tables = {name: (table.schema, table.source) for name, table in made.tables.items()}
+        public = {table.name: (table.schema, table.source) for table in made.public}
+        with DuckDB(tables, public, salt=b"", threads=1) as engine:
+            engine._dialect = SparkDialect()
+            for _ in range(8):
+                asked = planned(chance, made)
+                for statement in () if asked is None else asked.statements():
+                    if engine.supports(statement) is None:
+                        sql = engine.compile(statement).sql
+                        assert not re.search(r"\)\s*WHERE", sql)
+                        seen += "WHERE" in sql
+    assert seen > 10

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.exactly import Number, evaluate, half_up, holds, lattice, leaf, present, squares, total
 
 from privet.engines.base import ArrowRows
+from privet.engines.duckdb.dialect import DuckDBDialect
 from privet.engines.duckdb.engine import DuckDB
+from privet.engines.postgres.dialect import PostgresDialect
+from privet.engines.spark.dialect import SparkDialect
+from privet.engines.sql.dialect import Dialect
 from privet.exact.lattice import Bounds
 from privet.privacy.adjacency import each_row
 from privet.tables import schema as declared
@@ -22,7 +28,7 @@ from privet.tables.expressions.fluent import Expr, bins, col, lit, when
 from privet.tables.expressions.typing_rules import as_number
 from privet.tables.operators import Operator, Scan, WithColumns
 from privet.tables.schema import Schema
-from privet.tables.statement import Rows, Statement, Unbounded
+from privet.tables.statement import Code, Present, Rows, Squares, Statement, Total, Unbounded
 
 COLUMNS = {
     "x": declared.number(-10, 100),
@@ -347,3 +353,15 @@ def test_the_clamp_is_last() -> None:
     with engine([{"n": 7.0, "x": 100.0}]) as db:
         summed = total(million.node, 0, as_number(million.node.type(TYPES), "test").unit, 10)
         assert db.answer(Statement(Scan(SCHEMA), (), Unbounded(), (summed,))) == [[10]]
+
+
+@pytest.mark.parametrize("dialect", [DuckDBDialect(), PostgresDialect(), SparkDialect()])
+def test_a_code_that_contains_texts_is_read_once(dialect: Dialect) -> None:
+    chosen = when(c("t") == "a", c("n")).otherwise(when(c("t").starts_with("b"), 1).otherwise(2))
+    code = Code(chosen.node, Fraction(0), Fraction(1), 10, missing=True)
+    tallies = Present(code), Total(code), Squares(code)
+    with engine([{"n": 7.0, "t": "a"}]) as db:
+        db._dialect = dialect
+        program = db.compile(Statement(Scan(SCHEMA), (), Unbounded(), tallies))
+    assert {*re.findall(r"AS (r\d+)", program.sql)} == {"r0"}
+    assert program.context.parameters == ["a", "b"]

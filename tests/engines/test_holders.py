@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from datetime import date
 from itertools import combinations
 from random import Random
 from typing import Any
@@ -21,6 +22,8 @@ import privet as pv
 from privet.engines.base import Engine
 from privet.engines.duckdb.engine import DuckDB
 from privet.engines.reference.engine import Reference
+from privet.errors import QueryError
+from privet.exact import Exact
 from privet.mechanisms.thresholds import UNIT, key_weight
 from privet.tables.expressions.nodes import Column, Which
 from privet.tables.groups import Listed
@@ -38,6 +41,7 @@ from privet.tables.statement import (
     Statement,
     Unbounded,
 )
+from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
 
 Row = tuple[Any, Any, Any]
 """A person, a text and a whole number."""
@@ -223,6 +227,44 @@ def test_which_numbers_combinations(engine: type[Any]) -> None:
             return Statement(of, (which,), AtMostRows(3), (Rows(),), Listed((tuple(range(count)),)))
 
         assert counted(engine, rows, statement) == [[n] for n in expected_rows]
+
+
+PLACES = NumberType(Exact(0), Exact(9), integer=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (TimeType(date(2024, 1, 1), date(2024, 12, 31)), 0),
+        (TimeType(date(2024, 1, 1), date(2024, 12, 31)), "2024-01-01"),
+        (BooleanType(), 1),
+        (NumberType(Exact(0), Exact(1)), 1),
+        (NumberType(Exact(0), Exact(10), step=Exact(5)), 5),
+        (PLACES, "5"),
+        (KeyType((1, 2)), "1"),
+        (KeyType(("1", "2")), 1),
+        (TextType(), 1),
+    ],
+)
+def test_combinations_are_of_values_that_the_operands_can_have(kind: Type, value: Any) -> None:
+    which = Which((Column("n"), Column("k")), ((3, value),))
+    with pytest.raises(QueryError, match="is never equal to"):
+        which.type({"n": PLACES, "k": kind})
+
+
+def test_combinations_of_two_kinds_or_of_long_integers_are_refused() -> None:
+    with pytest.raises(QueryError, match="is never equal to 'a'"):
+        Which((Column("n"),), ((0,), ("a",))).type({"n": PLACES})
+    for value in (2**62 + 1, -(2**62) - 1, 2**200):
+        with pytest.raises(QueryError, match=r"must be within -2\^62\.\.2\^62"):
+            Which((Column("n"),), ((0,), (value,)))
+    longest = Which((Column("n"),), ((2**62,), (-(2**62),), (5,)))
+
+    def statement(of: Operator) -> Statement:
+        return Statement(of, (longest,), AtMostRows(1), (Rows(),), Listed(((0, 1, 2),)))
+
+    for engine in ENGINES:
+        assert counted(engine, [(1, "a", 5), (2, "b", 2**62)], statement) == [[0], [0], [1]]
 
 
 def distinct(engine: type[Any], rows: Sequence[Row], name: str, how: Bounding) -> list[int]:

@@ -27,7 +27,7 @@ from privet.engines.base import FAILED
 from privet.engines.postgres import addresses, connections
 from privet.engines.postgres.dialect import PostgresDialect
 from privet.engines.postgres.engine import Postgres
-from privet.errors import NoAnswer, SourceError, UserError
+from privet.errors import NoAnswer, QueryError, SourceError, UserError
 from privet.planner import plan
 from privet.privacy.adjacency import each_row, person
 from privet.tables import schema as declared
@@ -448,6 +448,35 @@ def test_columns_are_computed_once(server: str) -> None:
                 return sum(len(row[0]) for row in rows.fetchall())
 
     assert plan_of(8) < 3 * plan_of(4)
+
+
+def bins_of(table: Any, many: int, shift: float) -> Any:
+    """So many conditions over 1,000 bins; each has edges of its own if they are shifted."""
+    edges = [[k + shift * i for k in range(1001)] for i in range(many)]
+    conditions = [pv.bins(col("age") + i, each) != f"[{each[0]:g}, {each[1]:g})" for i, each in enumerate(edges)]
+    return table.where(*conditions).agg(n=pv.count())
+
+
+def test_more_texts_than_a_statement_can_have_cost_nothing(server: str) -> None:
+    table = people(server)
+    with pv.Session([table], budget=pv.PureDP(10), ledger=None) as session:
+        what = r"can't compute this: it has 66,000 texts, such as names of bins, and a statement can have 64,511"
+        with pytest.raises(QueryError, match=what):
+            session.release(bins_of(session.tables["people"], 66, 0.01), epsilon=1)
+        assert session.spent == pv.PureDP.ZERO
+        for many, shift in ((66, 0), (64, 0.01)):
+            session.release(bins_of(session.tables["people"], many, shift), epsilon=1)
+
+
+def test_columns_of_public_tables_are_parameters_too(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PostgresDialect, "most_parameters", 2_600)
+    rows = pa.table({"age": [20], **{f"c{i}": [i] for i in range(499)}})
+    wide = pv.public_table("wide", rows, key="age")
+    with pv.Session([people(server)], public=[wide], budget=pv.PureDP(10), ledger=None) as session:
+        joined = session.tables["people"].join(wide, on="age")
+        session.release(bins_of(joined, 2, 0.01), epsilon=1)
+        with pytest.raises(QueryError, match="it has 3,500 texts"):
+            session.release(bins_of(joined, 3, 0.01), epsilon=1)
 
 
 POLICED = """

@@ -23,8 +23,10 @@ from tests.spark import QUICK, SparkServer
 
 import privet as pv
 from privet.engines.spark import addresses, sessions
+from privet.engines.spark.dialect import SparkDialect
 from privet.engines.spark.engine import Spark
 from privet.engines.spark.settings import SETTINGS
+from privet.engines.sql.text import Context, Layers
 from privet.errors import SourceError, UserError
 from privet.privacy.adjacency import each_row, person
 from privet.tables import schema as declared
@@ -73,6 +75,13 @@ def steward(spark_server: SparkServer) -> Iterator[Steward]:
 
 def counting(table: Table) -> Statement:
     return Statement(Scan(table.schema), (), Unbounded(), (Rows(),))
+
+
+def test_a_condition_in_parentheses_is_a_condition(steward: Steward) -> None:
+    """Spark would read `(SELECT ...) WHERE (c1)` as an alias, and keep every row."""
+    rows = "(SELECT * FROM VALUES (true), (false), (NULL) AS t (c1))"
+    (row,) = steward.session.sql(Layers(Context(SparkDialect()), rows).select(["count(*) AS n"], "(c1)")).collect()
+    assert row.n == 1
 
 
 # --- the catalogue --------------------------------------------------------------------------------

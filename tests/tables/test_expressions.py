@@ -116,7 +116,7 @@ def conditions_from(numbers: st.SearchStrategy[Any], conditions: st.SearchStrate
         st.builds(e.Compare, order, numbers, numbers),
         st.builds(e.Compare, order, times, times),
         st.builds(e.Compare, st.sampled_from(["==", "!="]), texts, texts),
-        st.builds(e.Logic, st.sampled_from(["and", "or"]), st.lists(conditions, min_size=1, max_size=3).map(tuple)),
+        st.builds(e.Logic, st.sampled_from(["and", "or"]), st.lists(conditions, min_size=2, max_size=3).map(tuple)),
         st.builds(e.Not, conditions),
         st.builds(e.IsIn, numbers, st.lists(small.map(e.Constant), min_size=1, max_size=3).map(tuple)),
         st.builds(e.IsIn, texts, st.lists(texts.filter(lambda t: isinstance(t, e.Constant)), min_size=1).map(tuple)),

@@ -48,7 +48,9 @@ class OfPerson:
                 remedy=write(in_python(clipped), sql=in_sql(clipped)),
             )
         if self.function == "mean":
-            return NumberType.of(mean(number.range, CEILING).result, rounded=True, missing=number.missing)
+            found = mean(number.range, CEILING)
+            exact = number.range.constant is not None and found.shift == 0 and not number.rounded
+            return NumberType.of(found.result, rounded=not exact, missing=number.missing)
         each = number.range.coarser(summable(number.range, CEILING))
         total = sized_range(Range(each.unit, min(each.least, 0) * CEILING, max(each.most, 0) * CEILING))
         return NumberType.of(total, rounded=number.rounded, missing=number.missing, wide=True)

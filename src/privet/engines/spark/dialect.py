@@ -297,6 +297,10 @@ class SparkDialect(Dialect):
     def count_where(self, condition: str) -> str:
         return f"count_if({condition})"
 
+    def where(self, condition: str) -> str:
+        # Spark would read `(SELECT ...) WHERE (c1)` as an alias, WHERE, with one column
+        return f" AS rows_ WHERE {condition}"
+
     def once(self, rows: str, part: str, by: str) -> str:
         # each part in one place from the start: else rows are moved by all columns, and then again by the part
         return f"SELECT DISTINCT {part}, {by} FROM (SELECT * FROM ({rows}) DISTRIBUTE BY {part})"

@@ -136,7 +136,7 @@ class Bounds:
         packed = f"SELECT u, {self._chosen(group)} AS q FROM ({rows})"
         # of the rows of one person in one group only the first is kept
         ranked = f"SELECT q, lag(q) OVER w AS before, dense_rank() OVER w AS d FROM ({packed}) {_WINDOW}"
-        kept = f"SELECT q FROM ({ranked}) WHERE d <= {groups} AND before IS DISTINCT FROM q"
+        kept = f"SELECT q FROM ({ranked}){self.dialect.where(f'd <= {groups} AND before IS DISTINCT FROM q')}"
         return f"SELECT {self._group_of(group)} FROM ({kept})"
 
     def _evenly(self, rows: str, by: list[str], order: list[str], most: int) -> str:
@@ -147,7 +147,7 @@ class Bounds:
         start = f"{dialect.hashed(self.key, self._hashed(by))} % {dialect.word('n')}"
         shifted = f"(i + {dialect.cast(start, dialect.types['narrow' if most < _FEW else 'wide'])})"
         numbered = dialect.numbered(rows, ", ".join(by), ", ".join(order), most)
-        return f"SELECT * FROM ({numbered}) WHERE n <= {most} OR {shifted} * {most} % n < {most}"
+        return f"SELECT * FROM ({numbered}){dialect.where(f'n <= {most} OR {shifted} * {most} % n < {most}')}"
 
     def _hashed(self, by: list[str]) -> list[str]:
         return [self.who, *map(self.dialect.word, by[1:])]
@@ -158,7 +158,7 @@ class Bounds:
         numbered = f"SELECT *, row_number() OVER (PARTITION BY {part} ORDER BY {word}) AS i FROM ({rows})"
         number = self.dialect.word("i")
         marked = f"{self.dialect.hashed(self.key, [*self._hashed(by), number])} % {number} = 0"
-        return f"SELECT {part}, max({word}) AS {word} FROM ({numbered}) WHERE {marked} GROUP BY {part}"
+        return f"SELECT {part}, max({word}) AS {word} FROM ({numbered}){self.dialect.where(marked)} GROUP BY {part}"
 
     def _chosen(self, group: Field) -> str:
         """A word that orders the groups of a person by a hash, and holds the group."""

@@ -69,7 +69,7 @@ def compiled_buckets(
     bucket = dialect.shifted(code, buckets.shift) if buckets.shift else code
     where = ""
     if buckets.only is not None and len(buckets.only) <= _LISTED:
-        where = f"{'' if person else dialect.fence}) WHERE {_chosen(statement, buckets, dialect, code)}"
+        where = f"{'' if person else dialect.fence}){dialect.where(_chosen(statement, buckets, dialect, code))}"
     sql = f"SELECT g, {bucket} AS b FROM ({kept}{where or ')'}"
     if statement.keys:
         sql = f"SELECT g, b, count(*) FROM ({sql}) GROUP BY g, b"

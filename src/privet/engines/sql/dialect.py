@@ -81,6 +81,9 @@ class Dialect(ABC):
     word_bits: ClassVar[int]
     """How many bits of a row bounding packs into one integer: 64 where there are unsigned integers, else 63."""
 
+    most_parameters: ClassVar[int | None] = None
+    """How many parameters a question can have, where the database has a limit."""
+
     fence: ClassVar[str] = ""
     """What ends a subquery whose columns are to be computed once, where a database would write their expressions
     wherever they are used: layer by layer, the text could double."""
@@ -306,13 +309,17 @@ class Dialect(ABC):
     def count_where(self, condition: str) -> str:
         """How many rows meet a condition."""
 
+    def where(self, condition: str) -> str:
+        """What stands behind a subquery of which only the rows that meet a condition are kept."""
+        return f" WHERE {condition}"
+
     def once(self, rows: str, part: str, by: str) -> str:
         """The values of `part` and `by`, each once; what follows is done part by part."""
         return f"SELECT DISTINCT {part}, {by} FROM ({rows})"
 
     def ranked(self, rows: str, rank: str, condition: str) -> str:
         """The rows of a SELECT whose rank (a window function) meets a condition; another column may be added."""
-        return f"SELECT * FROM (SELECT *, {rank} AS rank_ FROM ({rows})) WHERE rank_ {condition}"
+        return f"SELECT * FROM (SELECT *, {rank} AS rank_ FROM ({rows})){self.where(f'rank_ {condition}')}"
 
     def numbered(self, rows: str, by: str, order: str, most: int) -> str:
         """The rows of a SELECT with two columns more, in each part `by`: `i`, their numbers in this order, and `n`.

@@ -116,9 +116,9 @@ class SQLEngine(Closing):
         """Why it can't compute this statement; None if it can."""
         try:
             if isinstance(statement, Holders):
-                self.compile_holders(statement)
+                self.compile_holders(statement).context.check()
             else:
-                self.compile(statement)
+                self.compile(statement).context.check()
         except Unsupported as reason:
             return str(reason)
         return None

@@ -8,7 +8,7 @@ unit, so that there is no float.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from privet.engines.sql import arithmetic
@@ -41,6 +41,7 @@ from privet.tables.expressions.nodes import (
     Types,
     Which,
 )
+from privet.tables.expressions.trees import parts
 from privet.tables.expressions.typing_rules import as_number, clipped_quotient, inverse
 from privet.tables.types import BooleanType, KeyType, NumberType, TimeType, Type
 from privet.tables.units import quotient
@@ -81,7 +82,13 @@ class Compiler:
         kind = self.kind(node)
         mode = "value" if isinstance(node, CONDITIONS) else mode
         if isinstance(kind, NumberType) and kind.constant is not None:
-            return Value(self.dialect.integer(kind.least), "integer", atom=True, literal=True)
+            public = Value(self.dialect.integer(kind.least), "integer", atom=True, literal=True)
+            if mode == "value" or not _reads(node):
+                return public
+            if not isinstance(node, Column | Case):  # public, but as a key it is missing where a part is
+                some = [self.value(part, mode) for part in parts(node) if _reads(part)]
+                known = " AND ".join(f"{part.sql} IS NOT NULL" for part in some)
+                return _made(f"CASE WHEN {known} THEN {public.sql} END", "integer", *some)
         match node:
             case Column(name):
                 return self.column(name, mode)
@@ -97,8 +104,8 @@ class Compiler:
             case Compare(operator, left, right):
                 return self._compare(operator, left, right, mode)
             case Logic(operator, of):
-                parts = [self.value(part, mode) for part in of]
-                return _made("(" + f" {operator.upper()} ".join(p.sql for p in parts) + ")", "boolean", *parts)
+                several = [self.value(part, mode) for part in of]
+                return _made("(" + f" {operator.upper()} ".join(p.sql for p in several) + ")", "boolean", *several)
             case Not(of):
                 x = self.value(of, mode)
                 return Value(f"(NOT {x.sql})", "boolean", x.level)
@@ -154,7 +161,12 @@ class Compiler:
         if operator == "/" and not y.constant:
             return arithmetic.divided(self.layers, a, b, x.range, y.range, quotient(x.range, y.range))
         if operator in ("*", "/"):
-            divisor = inverse(y.constant) if operator == "/" and y.constant else y.range
+            divisor = y.range
+            if operator == "/" and y.constant:
+                divisor = inverse(y.constant)
+                if not b.literal:  # as a key it can be missing
+                    one = self.dialect.integer(divisor.least)
+                    b = replace(b, sql=f"CASE WHEN {b.sql} IS NOT NULL THEN {one} END")
             return _made(arithmetic.multiplied(self.dialect, a, b, x.range, divisor), "integer", a, b)
         return _made(arithmetic.added(self.dialect, operator, a, b, x.range, y.range, kind.range), "integer", a, b)
 
@@ -321,6 +333,11 @@ class Compiler:
                 place = self.dialect.periods(kind.unit or "day", first, x.sql)
                 return Value(f"CASE WHEN {x.sql} BETWEEN {first} AND {last} THEN {place} END", "integer", x.level)
         raise AssertionError(f"{kind} has no keys")
+
+
+def _reads(node: Node) -> bool:
+    """Whether a key that is out of its range can make this missing."""
+    return isinstance(node, Column) or (not isinstance(node, CONDITIONS) and any(map(_reads, parts(node))))
 
 
 def compared(dialect: Dialect, x: Value, kind: NumberType, test: Test) -> Value:

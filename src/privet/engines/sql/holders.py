@@ -45,7 +45,7 @@ def compiled_holders(
     read = [f"{value.sql} AS {name}" for value, name in zip(values, names, strict=True)]
     by = ", ".join(names)
     sent = [condition for condition in map(dialect.can_be_sent, texts) if condition is not None]
-    where = f" WHERE {' AND '.join(sent)}" if sent else ""
+    where = dialect.where(" AND ".join(sent)) if sent else ""
     if not person:
         own = layers.select(read, " AND ".join(known))
         return CompiledHolders(f"SELECT {by}, 1, count(*) FROM ({own}){where} GROUP BY {by}", context)

@@ -252,6 +252,7 @@ class OpenedJoinPublic(Opened[JoinPublic]):
     def begin(self) -> None:
         self.inner = self.relations.open(self.operator.input, person=self.person)
         stored, key = self.relations.stored(self.operator.table), self.operator.table.key
+        self.layers.context.joined[stored.name] = len(stored.types)
         kinds = dict(self.operator.table.columns)
         theirs = read(Column(kinds[key]), stored.types[key], self.dialect.name(key), "key", self.layers.context)
         mine = self.inner.ask(self.operator.on, "key")

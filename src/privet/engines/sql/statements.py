@@ -135,7 +135,7 @@ def compiled(
         if text[1].other is None:
             # each group is one text. A condition on g alone would be asked of each row, before rows are added up
             known = "CASE WHEN COALESCE(n0, 0) >= 0 THEN g END IS NOT NULL"
-            sql = f"SELECT g, {', '.join(names)} FROM ({by_group}) WHERE {known}"
+            sql = f"SELECT g, {', '.join(names)} FROM ({by_group}){dialect.where(known)}"
         else:
             sql = f"SELECT g, {', '.join(map(dialect.total, names))} FROM ({by_group}) GROUP BY g"
         return Compiled(sql, context, statement.groups, tallies)
@@ -152,10 +152,11 @@ def survivors(statement: Statement, layers: Layers, group: Value, reduced: Reduc
     base = layers.select(["u"] * person + read)
     if person:
         fence = layers.dialect.fence if statement.keys else ""  # or the number of a group would be computed twice
-        base = f"SELECT * FROM ({base}{fence}) WHERE g IS NOT NULL AND u IS NOT NULL"
+        base = f"SELECT * FROM ({base}{fence}){layers.dialect.where('g IS NOT NULL AND u IS NOT NULL')}"
     fields = tuple(f for f, _ in reduced.fields)
     if person and statement.is_distinct:
-        base = f"SELECT DISTINCT * FROM ({base}) WHERE {' OR '.join(f'{f.name} IS NOT NULL' for f in fields)}"
+        known = " OR ".join(f"{f.name} IS NOT NULL" for f in fields)
+        base = f"SELECT DISTINCT * FROM ({base}){layers.dialect.where(known)}"
     return bounds.kept(base, statement.bounding, Field("g", max(statement.groups - 1, 0)), fields)
 
 

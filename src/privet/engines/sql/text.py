@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import count
 
+from privet.engines.base import Unsupported
 from privet.engines.sql.dialect import Dialect, Kind
 
 
@@ -38,12 +39,23 @@ class Context:
     parameters: list[str] = field(default_factory=list)
     lists: dict[tuple[str, ...], str] = field(default_factory=dict)
     """Lists of public texts that must exist under these names when the statement runs."""
+    joined: dict[str, int] = field(default_factory=dict)
+    """How many columns the public tables have that are read."""
+    _places: dict[str, str] = field(default_factory=dict)
     _names: count[int] = field(default_factory=count)
 
     def bind(self, text: str) -> str:
-        """A placeholder for a text."""
-        self.parameters.append(text)
-        return self.dialect.parameter(len(self.parameters))
+        """A placeholder for a text: the same for the same text, so that what is equal is written equally."""
+        if text not in self._places:
+            self.parameters.append(text)
+            self._places[text] = self.dialect.parameter(len(self.parameters))
+        return self._places[text]
+
+    def check(self) -> None:
+        """Refuse a statement with more parameters than the database takes."""
+        many, most = len(self.parameters) + sum(self.joined.values()), self.dialect.most_parameters
+        if most is not None and many > most:
+            raise Unsupported(f"it has {many:,} texts, such as names of bins, and a statement can have {most:,}")
 
     def listed(self, values: tuple[str, ...]) -> str:
         """The name of a list of these texts: the same for the same texts, and for no others."""
@@ -92,5 +104,5 @@ class Layers:
         for level in self.levels:
             added = ", ".join(f"{sql} AS {alias}" for alias, sql in level)
             source = f"(SELECT *, {added} FROM {source}{self.dialect.fence})"
-        filtered = "" if where is None else f" WHERE {where}"
+        filtered = "" if where is None else self.dialect.where(where)
         return f"SELECT {', '.join(columns)} FROM {source}{filtered}"

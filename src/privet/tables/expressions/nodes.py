@@ -27,6 +27,7 @@ from privet.tables.expressions.typing_rules import (
     as_time,
     bin_labels,
     check_edges,
+    check_listed,
     clipped_quotient,
     comparable,
     compared,
@@ -48,7 +49,7 @@ from privet.tables.types import (
     clipped,
     truncate,
 )
-from privet.tables.units import LARGEST
+from privet.tables.units import LARGEST, NARROW
 
 Part = OneOf["year", "quarter", "month", "day", "weekday", "hour"]
 PARTS: dict[str, tuple[int, int]] = {
@@ -156,8 +157,8 @@ class Logic:
 
     def __post_init__(self) -> None:
         one_of(self.operator, ("and", "or"))
-        if not self.operands:
-            raise QueryError(f"{self.operator} needs at least one condition")
+        if len(self.operands) < 2:
+            raise QueryError(f"{self.operator} needs at least two conditions")
         check_nodes(*self.operands)
 
     def type(self, schema: Types) -> Type:
@@ -344,10 +345,13 @@ class Which:
         for value in (value for each in self.values for value in each):
             if type(value) is not int:
                 as_text(value)
+            elif abs(value) > NARROW:
+                raise QueryError("the integers of combinations must be within -2^62..2^62")
 
     def type(self, schema: Types) -> Type:
-        for operand in self.operands:
-            operand.type(schema)
+        columns = zip(*self.values, strict=True) if self.values else [()] * len(self.operands)
+        for operand, values in zip(self.operands, columns, strict=True):
+            check_listed(operand.type(schema), values)
         return NumberType(Exact(0), Exact(max(len(self.values) - 1, 0)), integer=True)
 
 

@@ -120,14 +120,14 @@ def arithmetic(operator: Operator, a: NumberType, b: NumberType) -> NumberType:
     else:
         ratio = quotient(a.range, b.range)
         result, rounded, missing, wide = ratio.result, True, missing or ratio.zero, wide or ratio.zero
-    return NumberType.of(result, rounded=rounded, missing=missing, wide=wide)
+    return NumberType.of(result, rounded=rounded and result.largest > 0, missing=missing, wide=wide)  # 0 is exact
 
 
 def clipped_quotient(a: NumberType, b: NumberType, lower: Exact, upper: Exact) -> tuple[Quotient, NumberType]:
     """A quotient that is clipped immediately: its steps are fine enough for the clipped range."""
     ratio = quotient(a.range, b.range, within=max(abs(lower), abs(upper)) or None)
-    kind = NumberType.of(ratio.result, rounded=True, missing=a.missing or b.missing or ratio.zero, wide=ratio.zero)
-    return ratio, kind
+    missing, rounded = a.missing or b.missing or ratio.zero, ratio.top > 0
+    return ratio, NumberType.of(ratio.result, rounded=rounded, missing=missing, wide=ratio.zero)
 
 
 def negated(number: Range) -> Range:
@@ -227,6 +227,20 @@ def check_edges(edges: Sequence[Exact]) -> None:
         raise QueryError("the edges of bins must be numbers", remedy=BINS)
     if any(a >= b for a, b in pairwise(edges)):
         raise QueryError("the edges of bins must be in increasing order", remedy=BINS)
+
+
+def check_listed(kind: Type, values: Sequence[str | int]) -> None:
+    """Refuse values that are not texts of a text, or whole numbers of a number that is counted in ones."""
+    match kind:
+        case KeyType():
+            own: type[object] | None = str if kind.textual else int
+        case TextType():
+            own = str
+        case _:
+            own = int if isinstance(kind, NumberType) and kind.integer and kind.unit == 1 else None
+    other = next((value for value in values if type(value) is not own), None)
+    if other is not None:
+        raise QueryError(f"{kind} is never equal to {other!r}", remedy=Remedy("Use values of the same kind"))
 
 
 def bin_labels(edges: Sequence[Exact]) -> tuple[str, ...]:
