@@ -87,7 +87,8 @@ def test_receipts(ledger: str, tmp_path: Path, capsys: Any, monkeypatch: Any) ->
     copy = tmp_path / "old.ledger"
     with closing(sqlite3.connect(ledger)) as source, closing(sqlite3.connect(copy)) as target:
         source.backup(target)
-    later = run("ledger", "reopen", ledger, "--reason", "a new disk").strip()
+    later, told = run("ledger", "reopen", ledger, "--reason", "a new disk").splitlines()
+    assert told == "The dataset 'people' is open to everybody."
     assert run("ledger", "verify", ledger, "--expect", receipt).endswith("the receipt matches an entry\n")
     assert "ends at entry 8, so it is an older copy" in refusal(
         capsys, monkeypatch, "ledger", "verify", str(copy), "--expect", later, code=5
