@@ -9,37 +9,28 @@ from __future__ import annotations
 import atexit
 import os
 import re
-import signal
-import subprocess
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from types import FunctionType
 from typing import Any
 from uuid import uuid4
 
 from privet.engines.spark.addresses import Address
 from privet.engines.spark.logs import quiet
 from privet.engines.spark.settings import ANSI, SETTINGS
+from privet.engines.spark.starting import here
 from privet.errors import Remedy, SourceError, UserError, install
 from privet.system.addresses import masked
-from privet.system.interrupts import interruptible
 
 LONGEST = 3600.0
 """Seconds that a question may take."""
 PATIENCE = 4
 """How often a call is repeated if Spark Connect's server can't be reached: for some ten seconds."""
-_END = 5.0  # seconds that Java has to end by itself
 
 _CHARS = "__CHAR_VARCHAR_TYPE_STRING"  # where Spark keeps that a string is a CHAR
 _VAGUE = ("FAILED_TO_CREATE_PLAN_FOR_DIRECT_QUERY",)  # conditions that do not say what happened
-_JAVA = "It needs Java 17 or newer: on the PATH, or where JAVA_HOME says"
-_REMOTE = Remedy(
-    "Install Java, such as openjdk-17-jre-headless, or use a Spark elsewhere: sc://host:15002#sales.people. If Java is "
-    "there, start pyspark in a terminal: it says what is wrong"
-)
 
 
 @dataclass(slots=True)
@@ -281,7 +272,7 @@ def _made(address: Address) -> Any:
     try:
         with quiet(), warnings.catch_warnings():  # in this order: the filters that `quiet` adds must stay
             warnings.simplefilter("ignore")  # of pyspark, about other packages
-            spark = _connected(address) if address.remote else _here()
+            spark = _connected(address) if address.remote else here()
             for name, value in SETTINGS.items():
                 spark.conf.set(name, value)
             return spark
@@ -291,79 +282,6 @@ def _made(address: Address) -> Any:
         raise UserError("a table in Spark needs pyspark", remedy=install("spark")) from None
     except Exception as error:
         raise SourceError(f"can't open a session of {address.shown}: {told(address, error)}") from None
-
-
-def _here() -> Any:
-    """A new session beside the one that is active in this process, or that its configuration leads to."""
-    from pyspark.sql import SparkSession
-
-    active = SparkSession.getActiveSession()
-    if active is None:
-        try:
-            if not (os.environ.get("SPARK_REMOTE") or os.environ.get("PYSPARK_GATEWAY_PORT")):
-                _start()
-            with _same_handler():
-                active = SparkSession.builder.getOrCreate()
-        except Exception as error:
-            if getattr(error, "getCondition", str)() == "JAVA_GATEWAY_EXITED":
-                raise SourceError("Spark did not start in this process", allowed=_JAVA, remedy=_REMOTE) from None
-            raise
-    return active.newSession()
-
-
-def _start() -> None:
-    """Start Spark as the machine's configuration says, unless it runs already. On Ctrl-C, what was started is ended.
-
-    Claim: it writes nothing to the terminal, where its log could show a row, and opens no port for browsers.
-    """
-    from pyspark import SparkConf, SparkContext, java_gateway
-
-    if SparkContext._gateway is not None:
-        return
-    settings = SparkConf(loadDefaults=False).setAppName("privet")
-    settings.set("spark.ui.showConsoleProgress", "false").set("spark.ui.enabled", "false")
-    nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    children: list[subprocess.Popen[bytes]] = []
-
-    def child(*given: Any, **named: Any) -> subprocess.Popen[bytes]:
-        children.append(subprocess.Popen(*given, **named))
-        return children[-1]
-
-    # pyspark tells nobody of a child that has not answered yet
-    plain = java_gateway.launch_gateway
-    launch = FunctionType(plain.__code__, {**vars(java_gateway), "Popen": child}, argdefs=plain.__defaults__)
-
-    def start() -> None:
-        with quiet():
-            SparkContext(conf=settings, gateway=launch(settings, popen_kwargs=nowhere))
-
-    try:
-        # in a thread of its own, where pyspark takes no Ctrl-C for itself
-        interruptible(start, lambda: _end(children))
-    except BaseException:
-        if any(each.poll() is not None for each in children):
-            SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
-        raise
-
-
-def _end(children: Iterable[subprocess.Popen[bytes]]) -> None:
-    for each in children:
-        each.terminate()  # Java removes its files
-        try:
-            each.wait(_END)
-        except subprocess.TimeoutExpired:
-            each.kill()
-
-
-@contextmanager
-def _same_handler() -> Iterator[None]:
-    """A new context of Spark would take Ctrl-C for itself; `interruptible` ends our statements without it."""
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    finally:
-        if before is not None and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, before)
 
 
 def _connected(address: Address) -> Any:
