@@ -7,7 +7,6 @@ import json
 import os
 import pty
 import re
-import resource
 import signal
 import socket
 import subprocess
@@ -17,7 +16,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from functools import partial
 from pathlib import Path
 
 import httpx
@@ -39,7 +37,8 @@ class Program:
         policy = folder / "privet.toml"
         policy.write_text(POLICY.format(port=self.port, server="pace = 0\nworkers = 2", epsilon="50"), encoding="utf-8")
         command = [sys.executable, "-m", "privet", "serve", "--policy", str(policy)]
-        limit = None if files is None else partial(resource.setrlimit, resource.RLIMIT_NOFILE, (files, files))
+        if files is not None:  # by a shell: Python code between fork and exec would run beside threads of gRPC
+            command = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh", *command]
         self._terminal, shown = pty.openpty()
         with os.fdopen(shown) as terminal:
             self.process = subprocess.Popen(
@@ -48,7 +47,6 @@ class Program:
                 stderr=subprocess.PIPE,
                 text=True,
                 cwd=folder,
-                preexec_fn=limit,
             )
         self.lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
