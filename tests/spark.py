@@ -8,7 +8,6 @@ system ends the JVM with the keeper. With PRIVET_TEST_SPARK=NAME, several runs o
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import os
 import re
@@ -46,6 +45,12 @@ QUICK = (
     "-XX:-BytecodeVerificationRemote",  # half of the time to start is to load classes
 )
 """Options for a JVM that lives for minutes."""
+
+_DYING = (
+    "import ctypes, os, signal, sys; ctypes.CDLL(None).prctl(1, signal.SIGKILL); os.execv(sys.argv[1], sys.argv[1:])"
+)
+_WITH_PARENT = [sys.executable, "-I", "-c", _DYING] if sys.platform == "linux" else []
+"""The system ends a process when its parent ends. It is said after exec: before, it would run beside threads of gRPC."""
 
 _ODD = {
     "spark.sql.ansi.enabled": "true",
@@ -134,21 +139,14 @@ def start(folder: Path, *, port: int = 0, master: str = "local[2]", **settings: 
     (folder / "spark.log").unlink(missing_ok=True)
     with (folder / "out").open("wb") as out:
         return subprocess.Popen(
-            [*command, "spark-internal"],
+            [*_WITH_PARENT, *command, "spark-internal"],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
             env=environment,
             cwd=folder,
             start_new_session=True,
-            preexec_fn=_with_parent,
         )
-
-
-def _with_parent() -> None:
-    """The system ends this process when its parent ends."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 def port_of(process: subprocess.Popen[bytes], folder: Path) -> int:
