@@ -50,7 +50,7 @@ _DYING = (
     "import ctypes, os, signal, sys; ctypes.CDLL(None).prctl(1, signal.SIGKILL); os.execv(sys.argv[1], sys.argv[1:])"
 )
 _WITH_PARENT = [sys.executable, "-I", "-c", _DYING] if sys.platform == "linux" else []
-"""The system ends a process when its parent ends; said after exec, since before it, threads of gRPC can end the child."""
+"""The system ends a process when its parent ends. Said after exec: before it, gRPC can end the child."""
 
 _ODD = {
     "spark.sql.ansi.enabled": "true",
