@@ -73,7 +73,7 @@ class Holders:
     Which of theirs are kept depends on that person's own rows and the salt alone. A row takes part only if each of its
     values can be held (`is_held`). Of the combinations that are counted, those stay whose values can appear
     (`can_appear`): Python decides that, the same for every engine. Nothing that other people hold leaves a combination
-    out, however many there are, so that one person changes the count of each of their own by one, and no other.
+    out, however many there are. So one person changes the count of each of their own by one, and no other.
     """
 
     input: Operator

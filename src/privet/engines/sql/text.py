@@ -45,7 +45,7 @@ class Context:
     _names: count[int] = field(default_factory=count)
 
     def bind(self, text: str) -> str:
-        """A placeholder for a text: the same for the same text, so that what is equal is written equally."""
+        """A placeholder for a text. Equal texts share one, so equal expressions are equal SQL."""
         if text not in self._places:
             self.parameters.append(text)
             self._places[text] = self.dialect.parameter(len(self.parameters))
